@@ -111,9 +111,9 @@ func TestLevel2(t *testing.T) {
 	})
 }
 
-// TestSymvRows compares Symv exactly with gonum's: for orders around the number of rows that are
-// processed together, for row strides at which all rows use the same set of the first-level cache,
-// and for matrices so large that their rows are divided among workers.
+// TestSymvRows compares Symv exactly with gonum's: for orders around the number of rows processed together, for
+// row strides at which all rows use one set of the first-level cache, and for matrices that are divided among
+// workers.
 func TestSymvRows(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		const seed = 37
@@ -147,9 +147,8 @@ func TestSymvRows(t *testing.T) {
 	})
 }
 
-// TestTrsv checks Trsv exactly: the right-hand side is the product of a known vector with a
-// triangle of small integers whose diagonal elements are powers of two. It also checks that neither
-// the other triangle nor a unit diagonal is read.
+// TestTrsv checks Trsv exactly: the right-hand side is the product of a known vector with a triangle of small
+// integers and powers of two on its diagonal. The other triangle and a unit diagonal must not be read.
 func TestTrsv(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		const seed = 29
@@ -239,8 +238,7 @@ func TestSharedVectors(t *testing.T) {
 	})
 }
 
-// TestNrm2Range tests the norm near the ends of the range, where squares overflow or
-// underflow.
+// TestNrm2Range tests the norm near the ends of the range, where squares overflow or underflow.
 func TestNrm2Range(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		impl := newBLAS(tier)

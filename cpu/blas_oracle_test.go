@@ -107,8 +107,7 @@ func triangularOf[T backend.Float](r *rand.Rand, ul blas.Uplo, d blas.Diag, n, p
 	return s
 }
 
-// symmetricOf returns a matrix of integers in the triangle ul and NaN in the other
-// triangle.
+// symmetricOf returns a matrix of integers in the triangle ul and NaN in the other triangle.
 func symmetricOf[T backend.Float](r *rand.Rand, ul blas.Uplo, n, pad int) padded[T] {
 	s := integers[T](r, n, n, pad)
 	s.fill(func(i, j int) T {

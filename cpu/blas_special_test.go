@@ -125,8 +125,7 @@ func aliasLevel3[T backend.Float](t *testing.T, l level3[T]) {
 	}
 }
 
-// TestBLASFollowsGOMAXPROCS checks that the number of workers changes with GOMAXPROCS and that the
-// results do not.
+// TestBLASFollowsGOMAXPROCS checks that the number of workers changes with GOMAXPROCS and that the results do not.
 func TestBLASFollowsGOMAXPROCS(t *testing.T) {
 	procs := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(procs)

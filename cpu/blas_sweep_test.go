@@ -32,10 +32,8 @@ func sweepLevel3[T backend.Float](t *testing.T, l level3[T]) {
 	t.Run("triangular", l.sweepTriangular)
 }
 
-// shapes returns triples m, n, k. The first triples have every combination of m and n around
-// multiples of MR and NR, with varying k. The next triples have k around KC, with m and n for one
-// worker and for several workers. With -short, shapes returns every fifth
-// triple, or every fifteenth if required.FewCases.
+// shapes returns triples m, n, k: every combination of m and n around multiples of MR and NR, then k around KC.
+// With -short, it returns every fifth triple, or every fifteenth if required.FewCases.
 func (l level3[T]) shapes() [][3]int {
 	var list [][3]int
 	for _, m := range l.sizes(l.mr, 40) {
@@ -191,8 +189,7 @@ func (l level3[T]) sweepTriangular(t *testing.T) {
 	}
 }
 
-// triangleTimes returns α op(A) B or α B op(A), without the products with zeros that are
-// not stored.
+// triangleTimes returns α op(A) B or α B op(A), without the products with zeros that are not stored.
 func triangleTimes[T backend.Float](s blas.Side, a func(i, j int) (T, bool), k int, alpha T, b func(i, j int) T) func(i, j int) T {
 	return func(i, j int) T {
 		var sum T

@@ -11,9 +11,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestColumns checks kernels that use a subset of the columns, for dense and for sparse points. The
-// statistics are sums of cosines, of sines and of χ² terms; package backendtest tests distances and
-// inner products. Only the features of the χ² kernel must not be negative.
+// TestColumns checks kernels that use a subset of the columns, for dense and for sparse points. The statistics are
+// sums of cosines, of sines and of χ² terms.
 func TestColumns(t *testing.T) {
 	const seed, n, m, d = 31, 37, 21, 6
 	t.Logf("seed %d", seed)
@@ -71,10 +70,9 @@ func TestColumns(t *testing.T) {
 				}
 				for i := range n {
 					for j := range m {
-						// Each sum has at most 3·4 terms, of absolute value ≤ 2π. The angles, of
-						// absolute value ≤ 2π·8, have three rounding errors. The error of a product
-						// of two kernels or of a derivative is less than 8 times the error of a
-						// sum.
+						// Each sum has at most 3·4 terms of absolute value ≤ 2π, and angles ≤ 2π·8 with three
+						// rounding errors. A product of two kernels or a derivative has less than 8 times the
+						// error of a sum.
 						const terms, angle = 12, 2 * math.Pi * 8
 						tol := 8 * terms * 2 * math.Pi * (3*angle + terms + 8) * 0x1p-53
 						if want := kernels.Eval(k, x.Row(i), z.Row(j)); !(math.Abs(got.Row(i)[j]-want) <= tol) {

@@ -9,9 +9,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestErrorOf16BitsIsLikeNoise checks the spectral norm of the matrix of rounding errors. It must
-// be the norm of independent errors with the variance s² = step²/12, which is 2s√n (Wigner 1958).
-// If all errors had the same sign, it would be n·step/2.
+// TestErrorOf16BitsIsLikeNoise checks that the spectral norm of the matrix of rounding errors is near
+// 2·step·√(n/12), the norm of independent errors with the variance step²/12 (Wigner 1958).
 func TestErrorOf16BitsIsLikeNoise(t *testing.T) {
 	const n, d, seed = 700, 6, 5
 	t.Logf("seed %d", seed)

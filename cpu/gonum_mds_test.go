@@ -12,13 +12,10 @@ import (
 	"gonum.org/v1/gonum/stat/mds"
 )
 
-// TestTorgersonScalingDiffersByRounding explains why gonum's TestTorgersonScaling fails with
-// Mercer's BLAS: the number of columns of the result depends on rounding errors. The matrix
-// −½J(D∘D)J, where J = I − 11ᵀ/n, has the eigenvalue 0. The result has one more column if rounding
-// errors make this eigenvalue positive. gonum's test expects the sign that gonum's BLAS computes
-// for one order of the points. (R computes the opposite sign, as a comment in gonum's test says.)
-// The test below permutes the points 50 times. It checks that both numbers of columns occur with
-// either BLAS, and that all eigenvalues agree up to rounding errors.
+// TestTorgersonScalingDiffersByRounding shows why gonum's TestTorgersonScaling fails with Mercer's BLAS: the
+// result has one more column if rounding errors make the eigenvalue 0 of −½J(D∘D)J positive, where J = I − 11ᵀ/n.
+// For 50 permutations of the points, both numbers of columns must occur with either BLAS, and all eigenvalues
+// agree up to rounding errors.
 func TestTorgersonScalingDiffersByRounding(t *testing.T) {
 	const n, maxDistance = 21, 4000.0
 	r := rand.New(rand.NewPCG(5, 0))
@@ -28,12 +25,8 @@ func TestTorgersonScalingDiffersByRounding(t *testing.T) {
 			dis.SetSym(i, j, math.Round(100+(maxDistance-100)*r.Float64()))
 		}
 	}
-	// The bound covers the rounding errors of the matrix JSJ with S = −½D∘D and of its eigenvalues.
-	// Each of the two products has n terms and an error of nε times the sum of the terms' absolute
-	// values, which is below 2·½maxDistance². The norm of a matrix of such errors is at most n
-	// times its largest element. In each of its n steps, the eigenvalue algorithm perturbs JSJ by
-	// about ε‖JSJ‖ < ε·n·½maxDistance²·4. An eigenvalue changes by at most the norm of the
-	// perturbation (Weyl's inequality).
+	// The bound covers the rounding errors of the two products in JSJ, with S = −½D∘D, and of n steps of the
+	// eigenvalue algorithm. An eigenvalue changes by at most the norm of these errors (Weyl's inequality).
 	bound := float64(n*n) * 0x1p-52 * maxDistance * maxDistance * 4
 	blas, lapack := blas64.Implementation(), gonum.Implementation{} // the default of lapack64
 	defer func() { blas64.Use(blas); lapack64.Use(lapack) }()

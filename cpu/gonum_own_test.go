@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// useMercer is a test file to add to a package of gonum, so that all of its tests run on
-// Mercer's BLAS and LAPACK.
+// useMercer is a test file to add to a package of gonum, so that all of its tests run on Mercer's BLAS and LAPACK.
 const useMercer = `package %s
 
 import (
@@ -37,22 +36,17 @@ func TestMercerIsUsed(t *testing.T) {
 }
 `
 
-// gonumUsers are the packages of gonum's optimize, spatial and stat that import mat, and
-// mat itself. The other packages in these directories, such as spatial/barneshut, do not
-// use BLAS.
+// gonumUsers are mat and the packages of gonum's optimize, spatial and stat that import mat.
 var gonumUsers = []string{
 	"mat", "optimize", "optimize/convex/lp", "optimize/functions", "spatial/r3", "spatial/transform",
 	"stat", "stat/distmat", "stat/distmv", "stat/mds", "stat/samplemv", "stat/spatial",
 }
 
-// TestGonumOwnTests runs the tests of gonum's own packages lapack/gonum and gonumUsers with
-// Mercer registered, in a copy of gonum's module. The tests of lapack run on gonum's LAPACK
-// over Mercer's BLAS, and on Mercer's LAPACK for the routines that it implements. The
-// network is not used. Gonum's tests run in their short form, with 500 of the 40,000 random
-// linear programs of at most 11 variables. Omitted are: TestTorgersonScaling (see
-// TestTorgersonScalingDiffersByRounding); the tests of Dlaqr04 and Dlaqr23, which the tests
-// of Dhseqr and Dgeev cover; the covariance of a million draws; and the orders of p = 200
-// in the GSVD tests, because p = 150 also exceeds one block.
+// TestGonumOwnTests runs the tests of gonum's packages lapack/gonum and gonumUsers with Mercer registered, in a
+// copy of gonum's module. The tests of lapack run on gonum's LAPACK over Mercer's BLAS, and on Mercer's LAPACK for
+// its routines. Gonum's tests run in their short form, with 500 of 40,000 random linear programs. Omitted are
+// TestTorgersonScaling (see TestTorgersonScalingDiffersByRounding), the tests of Dlaqr04 and Dlaqr23, which the
+// tests of Dhseqr and Dgeev cover, the covariance of a million draws, and the orders of p = 200 in the GSVD tests.
 func TestGonumOwnTests(t *testing.T) {
 	if testing.Short() {
 		t.Skip("gonum's own tests take about three minutes of processor time")
@@ -121,8 +115,7 @@ func TestGonumOwnTests(t *testing.T) {
 
 	args := []string{"test", "-short", "-vet=off", "-skip", "^Test(TorgersonScaling|Dlaqr04|Dlaqr23|NormalRandCov)$|^TestGSVD$/_200_", "-modfile", filepath.Join(dir, "go.mod"),
 		"gonum.org/v1/gonum/lapack/gonum"}
-	// Package cpu imports mat and lapack/gonum, so only external tests in those packages
-	// can import cpu.
+	// Package cpu imports mat and lapack/gonum, so only external tests in those packages can import cpu.
 	write("gonum/lapack/gonum/mercer_test.go", fmt.Sprintf(useMercer, "gonum_test"))
 	for _, p := range gonumUsers {
 		write("gonum/"+p+"/mercer_test.go", fmt.Sprintf(useMercer, filepath.Base(p)+"_test"))

@@ -13,9 +13,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestGramBlocks uses points with so many features that they are packed in several blocks. It
-// checks that the products K·V computed from the lower triangle, from all of K, and from a stored K
-// agree up to the rounding of the sums. It also bounds the memory that is allocated.
+// TestGramBlocks uses points with so many features that they are packed in several blocks. The products K·V
+// computed from the lower triangle, from all of K, and from a stored K must agree up to the rounding of the sums.
+// The allocated memory is bounded.
 func TestGramBlocks(t *testing.T) {
 	const seed, n, d, columns = 29, 600, 6000, 3
 	t.Logf("seed %d", seed)
@@ -39,17 +39,15 @@ func TestGramBlocks(t *testing.T) {
 		wrap := b.(backend.Wrapper[float64]).Wrap
 		byTriangle, byFullGram, byStoredGram, gram := backend.NewHost[float64](n, columns), backend.NewHost[float64](n, columns), backend.NewHost[float64](n, columns), backend.NewHost[float64](n, n)
 		X, V := wrap(x), wrap(v)
-		// A sync.Pool drops its contents when garbage is collected, and holds some memory for each
-		// thread of Go. Both would add to the measured memory.
+		// A sync.Pool drops its contents when garbage is collected, and holds memory for each thread of Go.
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 		defer debug.SetGCPercent(debug.SetGCPercent(-1))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		b.GramMul(wrap(byTriangle), k, X, X, V)
 		runtime.ReadMemStats(&after)
-		// The bound covers two packed blocks with their norms, the rounding of sizes to huge pages,
-		// and the tiles. X takes 29 MB, and two packed copies of all of X would take 58 MB. The
-		// race detector makes sync.Pool drop some of its contents.
+		// The bound covers two packed blocks with their norms, the rounding of sizes to huge pages, and the tiles;
+		// two packed copies of X would take 58 MB. The race detector makes sync.Pool drop some of its contents.
 		if allocated, limit := after.TotalAlloc-before.TotalAlloc, uint64(48<<20); allocated > limit && !underRace {
 			t.Errorf("K·V allocated %d bytes, expected at most %d", allocated, limit)
 		}
@@ -59,8 +57,7 @@ func TestGramBlocks(t *testing.T) {
 		if err := b.Sync(); err != nil {
 			t.Fatal(err)
 		}
-		// Each sum has n terms k·v with k ≤ 1. The kernel values agree up to the rounding errors of
-		// the distance: 2d roundings of values of about 1.
+		// Each sum has n terms k·v with k ≤ 1, and a distance has 2d roundings of values of about 1.
 		for i := range n {
 			for j := range columns {
 				bound := 0.0
@@ -76,9 +73,8 @@ func TestGramBlocks(t *testing.T) {
 	})
 }
 
-// TestGramPastCaches computes a Gram matrix with two settings of the third-level cache: smaller
-// than the matrix, so that non-temporal stores are used, and larger. Both results must have the
-// same bits, even for points that are equal or near each other.
+// TestGramPastCaches requires the same bits with a third-level cache smaller than the matrix, so that non-temporal
+// stores are used, and with a larger one, even for points that are equal or near each other.
 func TestGramPastCaches(t *testing.T) {
 	const seed, n, m, d = 31, 520, 512, directDistance + 4
 	t.Logf("seed %d", seed)

@@ -72,9 +72,8 @@ func testCommonStep[T backend.Float](t *testing.T, q *queue[T]) {
 	}
 }
 
-// TestGramOfIntegers checks inner products of integer points. Sums over KC pairs must be exact;
-// only the addition of these sums may round. Gaussian kernels may have only the errors that follow
-// from this rounding.
+// TestGramOfIntegers checks that sums over KC pairs of integers are exact: inner products and Gaussian kernels may
+// only have the errors that follow from rounding the additions of these sums.
 func TestGramOfIntegers(t *testing.T) {
 	for _, tier := range ukr.Tiers() {
 		if tier.Missing() != "" || tier.Pairs == 0 {
@@ -132,8 +131,8 @@ func testGramOfIntegers[T backend.Float](t *testing.T, q *queue[T], u float64) {
 				kernel kernels.Kernel
 				want   func(dot, xx, zz float64) (value, tol float64)
 			}{
-				// Rounding errors come from the step, from its square, from the product, and from
-				// one addition per KC pairs.
+				// Rounding errors come from the step, from its square, from the product, and from one addition per
+				// KC pairs.
 				"linear": {kernels.Linear{}, func(dot, xx, zz float64) (float64, float64) {
 					return dot * step * step, (8 + float64(d/1024)) * u * step * step * math.Sqrt(xx*zz)
 				}},

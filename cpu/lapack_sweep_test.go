@@ -13,9 +13,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestCholeskyExact checks factors, solutions, inverses and products LᵀL with ==. The matrices are
-// such that all results are integers. The orders include all orders near the thresholds of the
-// recursions.
+// TestCholeskyExact checks factors, solutions, inverses and products LᵀL exactly, on matrices for which all
+// results are integers. The orders include all orders near the thresholds of the recursions.
 func TestCholeskyExact(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		d := newBLAS(tier).bound
@@ -95,8 +94,7 @@ func choleskyExact[T backend.Float](t *testing.T, q *queue[T]) {
 	}
 }
 
-// checkInverse fails unless the product of a triangle and its inverse is I, and the other
-// triangle, a unit diagonal and the padding are unchanged.
+// checkInverse fails unless the product of a triangle and its inverse is I, and nothing else has changed.
 func checkInverse[T backend.Float](t *testing.T, name string, ul blas.Uplo, d blas.Diag, a, inverse padded[T]) {
 	t.Helper()
 	product := newPadded[T](a.rows, a.rows, 0)
@@ -118,8 +116,8 @@ func delta[T backend.Float](i, j int) T {
 	return 0
 }
 
-// integerFactor returns a triangle of integers with ones on the diagonal. It has so many zeros that
-// the elements of its inverse are small. The elements of the other triangle are NaN.
+// integerFactor returns a triangle of integers with ones on the diagonal, and so many zeros that its inverse has
+// small elements. The elements of the other triangle are NaN.
 func integerFactor[T backend.Float](r *rand.Rand, ul blas.Uplo, n int) padded[T] {
 	s := newPadded[T](n, n, 3)
 	s.fill(func(i, j int) T {
@@ -138,8 +136,7 @@ func integerFactor[T backend.Float](r *rand.Rand, ul blas.Uplo, n int) padded[T]
 
 func (s padded[T]) view() view[T] { return rowMajor(s.data, s.rows, s.cols, s.ld) }
 
-// TestCholeskyRefuses checks that the routines report a matrix that has no Cholesky factor or no
-// inverse.
+// TestCholeskyRefuses checks that the routines report a matrix that has no Cholesky factor or no inverse.
 func TestCholeskyRefuses(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		impl := newLAPACK(tier)

@@ -11,9 +11,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestPackedOfAnyOrder factors a Gaussian Gram matrix plus I in float32 and packed storage,
-// and compares elements of LLᵀ with their definition. MERCER_HALF_ORDER=50000 takes 5 GB
-// and minutes; otherwise the order is small.
+// TestPackedOfAnyOrder factors a Gaussian Gram matrix plus I in float32 and packed storage, and compares elements
+// of LLᵀ with their definition. MERCER_HALF_ORDER=50000 takes 5 GB and minutes; otherwise the order is small.
 func TestPackedOfAnyOrder(t *testing.T) {
 	n := 1201
 	if text := os.Getenv("MERCER_HALF_ORDER"); text != "" {
@@ -88,9 +87,8 @@ func TestPackedOfAnyOrder(t *testing.T) {
 		if i == j {
 			want++
 		}
-		// |LLᵀ − A| ≤ γ_{n+2}|L||Lᵀ| (Higham, theorem 10.3, with one more rounding for a
-		// reciprocal). An element of A has d+4 roundings of the exponent s, each of which changes
-		// it by at most u, because s·exp(−s) ≤ 1/e < 1. exp and the addition of 1 add at most 8u.
+		// |LLᵀ − A| ≤ γ_{n+2}|L||Lᵀ| (Higham 2002, theorem 10.3, with one more rounding for a reciprocal). An
+		// element of A has d+4 roundings of the exponent, and exp and the addition of 1 add at most 8u.
 		bound := float64(n+2)*u/(1-float64(n+2)*u)*size + float64(d+4+8)*u*want
 		if !(math.Abs(sum-want) <= bound) {
 			t.Fatalf("n=%d: element (%d, %d) of LLᵀ is %v, want %v: bound %.3g", n, i, j, sum, want, bound)

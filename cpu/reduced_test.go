@@ -49,9 +49,8 @@ func forEachReducedTier(t *testing.T, f func(t *testing.T, q *queue[float32])) {
 	}
 }
 
-// TestReducedFactor checks that LLᵀ equals A up to rounding. In a block column of width nb, row l_i
-// of L has rounding errors |D_ik| ≤ ‖l_i‖/2¹⁶. Element (i, j) of LLᵀ therefore has the error Σ_k
-// D_ik L_jk, which is at most √nb·2⁻¹⁶‖l_i‖‖l_j‖. If the D_ik are uniform and independent, its root
+// TestReducedFactor checks that LLᵀ equals A up to rounding. In a block column of width nb, element (i, j) of LLᵀ
+// has an error of at most √nb·2⁻¹⁶‖l_i‖‖l_j‖, where l_i is row i of L. For independent rounding errors, its root
 // mean square is at most 2⁻¹⁵‖l_i‖‖l_j‖/√12. The rounding errors of float32 are added.
 func TestReducedFactor(t *testing.T) {
 	forEachReducedTier(t, func(t *testing.T, q *queue[float32]) {

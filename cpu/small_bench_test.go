@@ -105,8 +105,7 @@ type smallCase struct {
 	mercer, gonum func()
 }
 
-// smallCases lists every routine with the sides, triangles and transpositions that have
-// separate code.
+// smallCases lists every routine with the sides, triangles and transpositions that have separate code.
 func smallCases(n int) []smallCase {
 	list := levels[float64](n, "D", doubles(BLAS{}), doubles(blasgonum.Implementation{}))
 	list = append(list, levels[float32](n, "S", singles(BLAS{}), singles(blasgonum.Implementation{}))...)
@@ -194,8 +193,7 @@ func levels[T backend.Float](n int, letter string, mercer, gonum routinesOf[T]) 
 	return list
 }
 
-// factorizations returns the cases of LAPACK in float64. Operations in place begin with a
-// copy.
+// factorizations returns the cases of LAPACK in float64. Operations in place begin with a copy.
 func factorizations(n int) []smallCase {
 	r := rand.New(rand.NewPCG(uint64(n), 2))
 	a := make([]float64, n*n)

@@ -57,9 +57,8 @@ func text[T backend.Float](n, d, perRow int) backend.CSR[T] {
 	return x
 }
 
-// BenchmarkSparse uses a sparse matrix X whose rows are like tf-idf features of texts. It times the
-// lower triangle of k(X, X), one row of k(X, X), K·v, and products of X with a few columns, and for
-// comparison the Gram matrix of the dense rows.
+// BenchmarkSparse times the lower triangle of k(X, X), one row of k(X, X), K·v, and products of X with a few
+// columns, for rows like tf-idf features of texts, and for comparison the Gram matrix of the dense rows.
 func BenchmarkSparse(b *testing.B) {
 	for _, c := range []struct{ n, d, perRow int }{{1000, 10000, 200}, {4000, 40578, 550}} {
 		if c.n > 1000 && testing.Short() {

@@ -11,10 +11,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestGramOfPointsWithZeros compares Gram matrices of points with many zeros, and their products
-// with V, with the definition. It includes tasks and blocks whose rows are not whole groups,
-// features that are 0 everywhere or nowhere, equal points, and points with a NaN or an infinite
-// feature.
+// TestGramOfPointsWithZeros compares Gram matrices of points with many zeros, and their products with V, with the
+// definition. It includes incomplete groups of rows, features that are 0 everywhere or nowhere, equal points, and
+// points with a NaN or an infinite feature.
 func TestGramOfPointsWithZeros(t *testing.T) {
 	const seed, n, d, width = 53, 391, 70, 3
 	t.Logf("seed %d", seed)
@@ -76,10 +75,8 @@ func TestGramOfPointsWithZeros(t *testing.T) {
 				if err := q.Sync(); err != nil {
 					t.Fatal(err)
 				}
-				// The squared distance has 2d roundings of numbers up to the squared norms, which
-				// are about 3d for centered points. (A squared distance below 1/1024 of the norms
-				// is more exact.) The derivative of each kernel with respect to the squared
-				// distance is below 1/16.
+				// The squared distance has 2d roundings of numbers up to the squared norms, about 3d. The
+				// derivative of each kernel with respect to the squared distance is below 1/16.
 				const bound = (2*d + 20) * 0x1p-53 * 3 * d
 				for i := range n {
 					sums, sizes := [width]float64{}, 0.0

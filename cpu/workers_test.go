@@ -20,8 +20,7 @@ func TestWorkerPanics(t *testing.T) {
 				working.Add(1)
 				defer working.Add(-1)
 				for range tasks {
-					// The worker that starts after round%4 other workers panics as soon as all four
-					// are active.
+					// The worker that starts after round%4 other workers panics as soon as all four are active.
 					first := started.Add(1) == int64(round%4)+1
 					for deadline := time.Now().Add(time.Second); started.Load() < 4 && time.Now().Before(deadline); {
 						time.Sleep(10 * time.Microsecond)
