@@ -6,9 +6,8 @@ import (
 	"github.com/mercer-go/mercer/internal/elementary"
 )
 
-// Bounds returns bounds on k(x, z) over all finite points of d features. The bounds come from
-// interval arithmetic on the program. If k is positive semi-definite and depends only on x − z,
-// Bounds also uses |k(x, z)| ≤ k(x, x). ok is false unless both bounds are finite.
+// Bounds returns finite bounds on k(x, z) over all finite points of d features, by interval arithmetic. They need
+// not be tight. ok is false if Bounds finds none.
 func Bounds(k Kernel, d int) (low, high float64, ok bool) {
 	p := Compile(k)
 	stationary := true

@@ -8,8 +8,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestBounds checks the bounds of common kernels, and that Bounds returns ok = false for unbounded
-// kernels.
+// TestBounds checks the bounds of common kernels, and that Bounds returns ok = false for unbounded kernels.
 func TestBounds(t *testing.T) {
 	for _, c := range []struct {
 		k         kernels.Kernel

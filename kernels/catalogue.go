@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// A Description describes a kernel that Parse knows. Parse and every list of kernels use the same
-// table of descriptions.
+// A Description describes a kernel that Parse knows.
 type Description struct {
 	Name       string      `json:"name"`
 	Aliases    []string    `json:"aliases,omitempty"` // other names that Parse accepts

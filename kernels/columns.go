@@ -18,7 +18,7 @@ type Columns struct {
 	Kernel  Kernel
 }
 
-// maxColumn is the largest index that Columns accepts. The limit bounds the memory of a program.
+// maxColumn is the largest index that Columns accepts; it bounds the memory of a program.
 const maxColumn = 1<<20 - 1
 
 // String returns "columns(3, k)", "columns(0-3, k)" or "columns([0-3,7], k)".
@@ -98,8 +98,7 @@ func psdOnLine(k Kernel) bool {
 	return false
 }
 
-// isPrecomputed reports whether a statistic is an entry of a precomputed matrix or a function of
-// such an entry.
+// isPrecomputed reports whether a statistic is an entry of a precomputed matrix or a function of such an entry.
 func (s Stat) isPrecomputed() bool {
 	return s.Kind == Entry || s.Of != nil && slices.ContainsFunc(Compile(s.Of).Stats, Stat.isPrecomputed)
 }
@@ -127,8 +126,8 @@ func (k Columns) derive(c *compiler, i int) {
 	k.restrict(c, func(c *compiler) { k.Kernel.derive(c, i) })
 }
 
-// deriveStat appends the code of ∂k/∂s. Several statistics of Kernel may equal s after restriction
-// to the columns; their derivatives are added.
+// deriveStat appends the code of ∂k/∂s: the sum over the statistics of Kernel whose restriction to the columns
+// equals s.
 func (k Columns) deriveStat(c *compiler, s Stat) {
 	terms := 0
 	for _, inner := range Compile(k.Kernel).Stats {
@@ -144,8 +143,7 @@ func (k Columns) deriveStat(c *compiler, s Stat) {
 
 func (k Columns) bounded() bool { return k.Kernel.bounded() }
 
-// restricted returns a statistic of points with all features. It equals the statistic s of the
-// points that consist of only the given columns.
+// restricted returns the statistic of whole points that equals the statistic s of the given columns.
 func (s Stat) restricted(columns []int) Stat {
 	if s.Kind.OnePoint() {
 		s.Of = Columns{columns, s.Of}

@@ -2,9 +2,8 @@ package kernels
 
 import "errors"
 
-// CosOf is cos(k(x, z)). It is not a kernel for learning, and Parse does not accept its text.
-// Backends use it to evaluate trigonometric features: the feature cos(ωᵀx + b) with the frequency ω
-// and the phase b is CosOf{Sum{Linear{}, Constant{b}}} at (x, ω).
+// CosOf is cos(k(x, z)). It is not a kernel for learning, and Parse does not accept its text. Backends use it for
+// trigonometric features: cos(ωᵀx + b) is CosOf{Sum{Linear{}, Constant{b}}} at (x, ω).
 type CosOf struct{ Kernel Kernel }
 
 func (k CosOf) String() string { return "cos(" + text(k.Kernel) + ")" }

@@ -19,8 +19,8 @@ func TestCosOf(t *testing.T) {
 	if got, want := k.String(), "cos(linear() + 0.75)"; got != want {
 		t.Errorf("the text is %q, want %q", got, want)
 	}
-	// The limit is the error of a central difference: at most h²/6 times the third derivative,
-	// which is below 1 here, plus the rounding error divided by h.
+	// The limit is the error of a central difference: at most h²/6 times the third derivative, which is below 1
+	// here, plus the rounding error divided by h.
 	const h = 1e-4
 	value := func(sigma float64) float64 {
 		return kernels.Eval(kernels.CosOf{Kernel: kernels.Laplacian{Sigma: sigma}}, x, z)

@@ -59,8 +59,7 @@ func (k Polynomial) with(values []float64) Kernel {
 	return Polynomial{Degree: k.Degree, C: values[0]}
 }
 
-// derive appends the code of the derivative with respect to ln C, C·p·(xᵀz + C)^(p−1), where p is
-// Degree.
+// derive appends the code of the derivative with respect to ln C, C·p·(xᵀz + C)^(p−1), where p is Degree.
 func (k Polynomial) derive(c *compiler, _ int) {
 	if k.Degree == 1 || k.C == 0 {
 		c.push(Instr{Op: Const, A: k.C})
@@ -85,10 +84,8 @@ func (Polynomial) bounded() bool { return true }
 // Sigmoid is k(x, z) = tanh(A xᵀz + C), the "neural network" kernel of support
 // vector machines; scikit-learn calls A gamma and C coef0.
 //
-// It is not positive semi-definite in general: the power series of tanh has
-// negative coefficients (Smola, Óvári and Williamson 2001, Regularization with
-// dot-product kernels). IsPSD is false, and a Gram matrix may need a larger λ
-// than other kernels to be factored.
+// It is not positive semi-definite in general (Smola, Óvári and Williamson 2001, Regularization with dot-product
+// kernels): IsPSD is false, and a Gram matrix may need more regularization to be factored.
 type Sigmoid struct{ A, C float64 }
 
 func (k Sigmoid) String() string { return "sigmoid(a=" + number(k.A) + ",c=" + number(k.C) + ")" }

@@ -8,8 +8,7 @@ import (
 	"github.com/mercer-go/mercer/internal/elementary"
 )
 
-// A FeatureMap is the map φ of a kernel with a finite-dimensional feature space, k(x, z) =
-// φ(x)ᵀφ(z):
+// A FeatureMap is the map φ of a kernel with a finite-dimensional feature space, k(x, z) = φ(x)ᵀφ(z):
 //
 //	linear                 x: d dimensions
 //	polynomial             √(p!/((p−q)! e_1! … e_d!) c^(p−q)) x_1^e_1 … x_d^e_d, for degree p and
@@ -57,8 +56,7 @@ func (f *FeatureMap) Dim() int {
 	return f.m.dim()
 }
 
-// Apply writes φ(x) to dst, which must have Dim elements. It panics if dst or x has the wrong
-// length.
+// Apply writes φ(x) to dst, which must have Dim elements. It panics if dst or x has the wrong length.
 func (f *FeatureMap) Apply(dst, x []float64) {
 	if f == nil || f.m == nil {
 		panic("kernels: FeatureMap.Apply: the map was not made by NewFeatureMap")
@@ -154,8 +152,7 @@ type power struct {
 	orders          float64 // degree!/(e_1! … e_d!)
 }
 
-// monomials returns the number of dimensions of φ. If this number is above maxFeatures, the result
-// may be any number above maxFeatures.
+// monomials returns the number of dimensions of φ, or any number above maxFeatures if φ has more dimensions.
 func monomials(k Polynomial, d int) float64 {
 	n := d + k.Degree // the number of dimensions is C(n, Degree)
 	if k.C == 0 {
@@ -189,8 +186,7 @@ func newPowers(k Polynomial, d int) powers {
 	if k.C == 0 {
 		p.from = begin
 	}
-	// The square of a coefficient contains p!/((p−q)! Πe!) for the degree p of k and the exponents
-	// e, whose sum is q. This is the variable choices = C(p, q) times the field orders = q!/Πe!.
+	// The square of a coefficient contains p!/((p−q)! Πe!) = choices·orders, with p, q and e as in FeatureMap.
 	degree, choices := 0, 1.0
 	for i := range p.list {
 		q := &p.list[i]

@@ -19,8 +19,7 @@ func phi(t *testing.T, k kernels.Kernel, x ...float64) []float64 {
 	return dst
 }
 
-// TestWorkedFeatureMaps checks two feature maps of the literature: (x1², √2x1x2, x2²) and [1, √2x1,
-// √2x2, x1², √2x1x2, x2²]. Their elements are in the order of the source.
+// TestWorkedFeatureMaps checks two feature maps of the literature.
 func TestWorkedFeatureMaps(t *testing.T) {
 	r := math.Sqrt2
 	for _, c := range []struct {

@@ -62,9 +62,8 @@ func Gradient(k Kernel) []Kernel {
 	return g
 }
 
-// derivative is ∂k(x, z)/∂θ of the field kernel, k, where θ is Params(k)[param], or the logarithm
-// of this parameter if its Log is set. Like k, it is symmetric, but it is not positive
-// semi-definite. Parse does not accept its text, and it has no parameters.
+// derivative is the derivative of a kernel with respect to Params(kernel)[param], or to its logarithm if Log is
+// set. It has no parameters, and Parse does not accept its text.
 type derivative struct {
 	kernel Kernel
 	param  int

@@ -6,11 +6,10 @@ import (
 	"math"
 )
 
-// ChiSquared is k(x, z) = exp(−γ Σ_p (x_p−z_p)²/(x_p+z_p)) with γ = Gamma > 0 for points without
-// negative features, such as histograms; a term 0/0 is taken as 0. It equals scikit-learn's
-// chi2_kernel (Zhang, Marszałek, Lazebnik and Schmid 2007, Local features and kernels for
-// classification of texture and object categories, IJCV 73). k(x, z) is NaN when a feature is
-// negative: see PointRule.
+// ChiSquared is k(x, z) = exp(−γ Σ_p (x_p−z_p)²/(x_p+z_p)) with γ = Gamma > 0 for points without negative
+// features, such as histograms; a term 0/0 is taken as 0. It equals scikit-learn's chi2_kernel (Zhang, Marszałek,
+// Lazebnik and Schmid 2007, Local features and kernels for classification of texture and object categories, IJCV
+// 73). k(x, z) is NaN when a feature is negative: see PointRule.
 type ChiSquared struct{ Gamma float64 }
 
 func (k ChiSquared) String() string  { return "chi2(gamma=" + number(k.Gamma) + ")" }
@@ -42,11 +41,9 @@ func (k ChiSquared) deriveStat(c *compiler, _ Stat) {
 
 func (ChiSquared) bounded() bool { return true }
 
-// PointRule returns a function that checks whether a point of finite features meets the
-// requirements of k. It returns nil if k has no requirements or is invalid. The error of the
-// function names the feature, counted from 1, its value and the rule. Kernels of distances reject
-// points so large that a distance may overflow, because k would then be computed for an infinite
-// distance.
+// PointRule returns a function that checks whether a point of finite features meets the requirements of k. It
+// returns nil if k has no requirements or is invalid. The error of the function names the feature, counted from 1,
+// its value and the rule. Kernels of distances reject points so large that a distance may overflow.
 func PointRule(k Kernel) func(x []float64) error {
 	rules := pointRules(k)
 	if rules == nil {
@@ -139,8 +136,8 @@ func (e overflow) Unwrap() error { return e.error }
 
 func (overflow) Is(target error) bool { return target == ErrOverflow }
 
-// inRange rejects a point x so large that its distance to another accepted point z may overflow.
-// The bounds of distances are ‖x−z‖² ≤ 2‖x‖² + 2‖z‖² and ‖x−z‖₁ ≤ ‖x‖₁ + ‖z‖₁.
+// inRange rejects a point x unless its distance to every other accepted point z is finite: ‖x−z‖² ≤ 2‖x‖² + 2‖z‖²
+// and ‖x−z‖₁ ≤ ‖x‖₁ + ‖z‖₁.
 func (s Stat) inRange(_ int, x SparsePoint[float64]) error {
 	sum, limit := 0.0, math.MaxFloat64/4
 	if s.Kind == L1 {

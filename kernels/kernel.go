@@ -24,9 +24,8 @@ type Kernel interface {
 	// compile appends the code that pushes k(x, z) on the stack.
 	compile(c *compiler)
 
-	// params returns the parameters. The method with returns the kernel with other values of these
-	// parameters. derive appends the code of the derivative with respect to parameter i: see
-	// gradient.go.
+	// params returns the parameters. The method with returns the kernel with other values of these parameters.
+	// derive appends the code of the derivative with respect to parameter i: see gradient.go.
 	params() []Param
 	with(values []float64) Kernel
 	derive(c *compiler, i int)

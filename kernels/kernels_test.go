@@ -90,9 +90,8 @@ func onColumns(k kernels.Kernel, columns ...int) kernels.Kernel {
 	return kernels.Columns{Indices: columns, Kernel: k}
 }
 
-// TestPeriodicOnLine checks that IsPSD is true for a periodic kernel on one column, and false on
-// more columns. In the plane, let the distance of points a and b be one period. Then k(a, b) = k(a,
-// a), but k(a, c) ≠ k(b, c) for a third point c, so that the Gram matrix has a negative eigenvalue.
+// TestPeriodicOnLine checks that IsPSD is true for a periodic kernel on one column, and false on more columns. In
+// the plane, for points a and b one period apart, k(a, b) = k(a, a) but k(a, c) ≠ k(b, c).
 func TestPeriodicOnLine(t *testing.T) {
 	k := kernels.Periodic{Period: 2, Sigma: 3}
 	for _, c := range []struct {
@@ -261,8 +260,7 @@ func TestClosedForms(t *testing.T) {
 		for _, pair := range pairs(t, 50, len(sigmas)) {
 			x, z := pair[0], pair[1]
 			got, want := kernels.Eval(c.k, x, z), c.f(x, z)
-			// The tolerance is twice the rounding error of the kernel, because the second
-			// implementation has about as many roundings.
+			// The second implementation has about as many roundings as the kernel.
 			if tol := 2 * kerneltest.Rounding(c.k, x, z); !(math.Abs(got-want) <= tol) {
 				t.Errorf("%v at %v, %v is %v, want %v: off by %g, allowed %g", c.k, x, z, got, want, got-want, tol)
 			}
@@ -304,9 +302,8 @@ func TestCoherence(t *testing.T) {
 	}
 }
 
-// TestRationalQuadraticLimit checks bounds on the quotient of the rational quadratic kernel and a
-// Gaussian, which is its limit for a → ∞. With g = ‖x−z‖²/2σ², a ln(1 + g/a) is between g − g²/2a
-// and g, so that the quotient is between 1 and exp(g²/2a).
+// TestRationalQuadraticLimit checks that the quotient of the rational quadratic kernel and a Gaussian, its limit
+// for a → ∞, is between 1 and exp(g²/2a) with g = ‖x−z‖²/2σ².
 func TestRationalQuadraticLimit(t *testing.T) {
 	const sigma = 1.3
 	gaussian := kernels.Gaussian{Sigma: sigma}
@@ -357,9 +354,8 @@ func TestProgramFunctions(t *testing.T) {
 	}
 }
 
-// TestLimits checks that radial kernels are exactly 1 at distance 0, decrease with the distance,
-// are 0 at a very large distance, and are 1 for a very large σ. It also checks the decrease of
-// Matérn kernels near 0.
+// TestLimits checks that radial kernels are exactly 1 at distance 0, decrease with the distance, are 0 at a very
+// large distance, and are 1 for a very large σ.
 func TestLimits(t *testing.T) {
 	const distance = 1e5
 	for _, k := range []kernels.Kernel{
@@ -387,9 +383,8 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%v at distance 4 is %v, want 1", k, v)
 		}
 	}
-	// Near distance 0 the leading term of 1 − k is r, 3r²/2 or 5r²/6 for Nu = 1/2, 3/2 or 5/2. The
-	// sum of the other terms is less than 4r times the leading term, and 1 − k has the rounding
-	// error of k.
+	// Near distance 0 the leading term of 1 − k is r, 3r²/2 or 5r²/6 for Nu = 1/2, 3/2 or 5/2. The other terms sum
+	// to less than 4r times the leading term.
 	const r = 1e-4
 	for _, c := range []struct{ nu, want float64 }{{0.5, r}, {1.5, 1.5 * r * r}, {2.5, 5 * r * r / 6}} {
 		k := kernels.Matern{Nu: c.nu, Sigma: 1}
@@ -461,8 +456,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%v: IsPSD is true where Check fails", c.k)
 		}
 	}
-	// Check of a composed kernel passes the number of features to every part. A negative number
-	// disables the rules about the number of features.
+	// A negative number of features disables the rules about this number.
 	nested := kernels.ExpOf{Kernel: kernels.Sum{lin, kernels.Scaled{Weight: 2, Kernel: kernels.Gaussian{Sigmas: []float64{1, 2}}}}}
 	if nested.Check(-1) != nil || nested.Check(2) != nil || nested.Check(3) == nil {
 		t.Errorf("Check of %v: %v, %v, %v", nested, nested.Check(-1), nested.Check(2), nested.Check(3))

@@ -47,8 +47,7 @@ func NewMixed(k Kernel, d int) (*Mixed, error) {
 	return m, nil
 }
 
-// A MixedPoint is a point x with the values and derivatives of the statistics that depend on x
-// alone.
+// A MixedPoint is a point x with the values and derivatives of the statistics that depend on x alone.
 type MixedPoint struct {
 	x        []float64
 	onX, onZ [][]float64 // derivatives of each of Mixed.stats with respect to x and z; nil for statistics of two points
@@ -177,7 +176,7 @@ func (s Stat) termMixed(p int, x, z float64) float64 {
 	case Sinc:
 		const w = 2 * math.Pi
 		a := w * diff
-		if math.Abs(a) < 1.0/64 { // minus the derivative of the series in sincDerivative
+		if math.Abs(a) < 1.0/64 { // the series in sincDerivative, differentiated and negated
 			return w * w * w * (1.0/3 - a*a*(1.0/10-a*a/168))
 		}
 		return (w*w*math.Sin(a) + 2*sincDerivative(diff)) / diff

@@ -56,9 +56,7 @@ func TestMixedDerivatives(t *testing.T) {
 					}
 					return dx[p]
 				}
-				// The tolerance is the change of the difference when the step h is halved. The
-				// error is of order h², or of order h where the third derivative jumps, as for
-				// matern32 at x = z.
+				// The tolerance is the change of the difference when the step is halved.
 				difference := func(h float64) float64 { return (value(h) - value(-h)) / (2 * h) }
 				estimate, coarse := difference(step), difference(2*step)
 				size := max(math.Abs(value(step)), math.Abs(value(-step)), math.Abs(estimate), 1)

@@ -8,8 +8,7 @@ import (
 	"github.com/mercer-go/mercer/internal/suggest"
 )
 
-// These limits prevent a text from exhausting the stack or the processor. A list of 10,000 length
-// scales is within the limits.
+// These limits prevent a text from exhausting the stack or the processor.
 const (
 	maxLength  = 1 << 18 // bytes
 	maxNesting = 64      // nested parentheses; a program's Depth is at most about twice this number
@@ -39,8 +38,7 @@ const (
 //	exp(0.1*linear) * matern52(sigma=3) + 1
 //	columns(0-3, gaussian(sigma=1)) + 2*columns([4,7], linear)
 //
-// Parse also accepts the gamma of other libraries instead of sigma: 1/(2σ²) for gaussian and 1/σ
-// for laplacian.
+// Parse also accepts the gamma of other libraries instead of sigma: 1/(2σ²) for gaussian and 1/σ for laplacian.
 //
 // The result is in canonical form (see Canonical) and passes Check(-1). An error is a *ParseError.
 func Parse(text string) (Kernel, error) {
@@ -58,8 +56,8 @@ func (e *ParseError) Error() string {
 	return fmt.Sprintf("kernels: character %d: %s", e.Column, e.detail)
 }
 
-// parser reads tokens and builds kernels by recursive descent. At the first error it panics with a
-// *ParseError, which the method run recovers. The parsing methods therefore return no errors.
+// parser reads tokens and builds kernels by recursive descent. At the first error it panics with a *ParseError,
+// which the method run recovers.
 type parser struct {
 	text    string
 	next    token
@@ -290,8 +288,7 @@ func (p *parser) arguments(d *Description, offset int) arguments {
 	return args
 }
 
-// parameter parses name=value and adds the value to byName. A value of gamma becomes a value of
-// sigma.
+// parameter parses name=value and adds the value to byName. A value of gamma becomes a value of sigma.
 func (p *parser) parameter(d *Description, byName map[string]argument) {
 	offset := p.next.offset
 	if p.next.kind != nameToken {

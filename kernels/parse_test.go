@@ -179,9 +179,8 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// TestCatalogue checks that every example of the catalogue parses to a valid kernel, that the error
-// for an omitted required parameter names the parameter, and that every alias gives the same kernel
-// as the name.
+// TestCatalogue checks that every example of the catalogue parses to a valid kernel, that the error for an omitted
+// required parameter names it, and that every alias gives the same kernel as the name.
 func TestCatalogue(t *testing.T) {
 	var names []string
 	for _, d := range kernels.Catalogue() {

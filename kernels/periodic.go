@@ -55,10 +55,9 @@ func (k CosineSeries) frequencies() []float64 {
 	return f
 }
 
-// SincLimit is k(x, z) = Σ_p sin(2πΔ_p)/Δ_p with Δ = x − z, with the term 2π where Δ_p is 0. It is
-// the limit of CosineSeries divided by L/2π for L → ∞. Up to a factor it is the Fourier transform
-// of the indicator function of [−2π, 2π], and therefore positive semi-definite by Bochner's
-// theorem.
+// SincLimit is k(x, z) = Σ_p sin(2πΔ_p)/Δ_p with Δ = x − z, with the term 2π where Δ_p is 0. It is the limit of
+// CosineSeries divided by L/2π for L → ∞. Up to a factor it is the Fourier transform of the indicator function of
+// [−2π, 2π], and therefore positive semi-definite by Bochner's theorem.
 type SincLimit struct{}
 
 func (SincLimit) String() string            { return "sinc()" }
@@ -75,9 +74,8 @@ func (SincLimit) bounded() bool                  { return true }
 // Periodic is k(x, z) = exp(−2 sin²(π‖x−z‖/p) / σ²) with the period p = Period > 0 and σ = Sigma >
 // 0, scikit-learn's ExpSineSquared (MacKay 1998, Introduction to Gaussian Processes, section 5.2).
 //
-// For points of one feature it is positive semi-definite: it is a Gaussian of the distance
-// 2|sin(π(x−z)/p)| between the points (cos 2πx/p, sin 2πx/p) on a circle. It is indefinite for more
-// features. IsPSD is therefore false, except in Columns with one column.
+// It is positive semi-definite for points of one feature, as a Gaussian of distances on a circle, and indefinite
+// for more features. IsPSD is therefore false, except in Columns with one column.
 type Periodic struct{ Period, Sigma float64 }
 
 func (k Periodic) String() string {
@@ -117,8 +115,8 @@ func (k Periodic) with(values []float64) Kernel {
 	return Periodic{Period: values[0], Sigma: values[1]}
 }
 
-// derive appends the code of the derivative with respect to ln p, 2kθ sin(2θ)/σ², or to ln σ, 4k
-// sin²(θ)/σ², where θ = π‖x−z‖/p.
+// derive appends the code of a derivative of k, with θ = π‖x−z‖/p: 2kθ sin(2θ)/σ² with respect to ln p, and 4k
+// sin²(θ)/σ² with respect to ln σ.
 func (k Periodic) derive(c *compiler, i int) {
 	k.compile(c)
 	if i == 0 {

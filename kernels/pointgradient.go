@@ -53,9 +53,9 @@ func (s Stat) TermGradient(p int, x, z float64) (dx, dz float64) {
 	return dx, -dx
 }
 
-// sincDerivative returns the derivative of sin(2πΔ)/Δ: (2πΔ cos 2πΔ − sin 2πΔ)/Δ². Its numerator
-// suffers cancellation for small Δ. For |2πΔ| < 1/64, sincDerivative uses the series (2π)³ (−Δ/3 +
-// (2π)²Δ³/30 − (2π)⁴Δ⁵/840), whose relative truncation error is below 2⁻⁵⁰.
+// sincDerivative returns (2πΔ cos 2πΔ − sin 2πΔ)/Δ², the derivative of sin(2πΔ)/Δ. For |2πΔ| < 1/64, where the
+// numerator cancels, it uses the series (2π)³ (−Δ/3 + (2π)²Δ³/30 − (2π)⁴Δ⁵/840), with a relative truncation error below
+// 2⁻⁵⁰.
 func sincDerivative(diff float64) float64 {
 	const w = 2 * math.Pi
 	a := w * diff
@@ -139,8 +139,7 @@ func CheckGrad(k Kernel, d int) error {
 	return nil
 }
 
-// PointGradient returns the derivative with respect to x of a statistic of one point: k(x, x) or
-// 1/√k(x, x). The derivative of 1/√k(x, x) is −½ k(x, x)^−3/2 times the derivative of k(x, x). If
+// PointGradient returns the derivative with respect to x of a statistic of one point, k(x, x) or 1/√k(x, x). If
 // k(x, x) is 0, 1/√k(x, x) and its derivative are defined as 0.
 func (s Stat) PointGradient(x []float64) ([]float64, error) {
 	if !s.Kind.OnePoint() {
@@ -161,11 +160,10 @@ func (s Stat) PointGradient(x []float64) ([]float64, error) {
 	return dx, nil
 }
 
-// Corner reports whether k(x, z) has no derivative with respect to x for one of the points z. The
-// exponential kernel has none at z = x; a kernel of ‖x−z‖₁ has none where a feature of z equals
-// that of x; chi2 has none where a feature of both is 0; a normalized kernel has none if k(x, x) is
-// 0. EvalGrad uses a subgradient there. Corner disregards features p with ignored[p]; ignored may
-// be nil.
+// Corner reports whether k(x, z) has no derivative with respect to x for one of the points z. The exponential
+// kernel has none at z = x; a kernel of ‖x−z‖₁ has none where a feature of z equals that of x; chi2 has none where
+// a feature of both is 0; a normalized kernel has none if k(x, x) is 0. EvalGrad uses a subgradient there. Corner
+// disregards features p with ignored[p]; ignored may be nil.
 func Corner(k Kernel, x []float64, points iter.Seq[[]float64], ignored []bool) bool {
 	for _, s := range Compile(k).Stats {
 		switch {

@@ -86,8 +86,7 @@ func TestPrecomputed(t *testing.T) {
 	const number = "kernels: precomputed: feature 1 is 3: it must be -1 or the number of one of 3 training objects, from 0; the rows of a Gram matrix become points by TrainingPoints"
 	checkError(t, "number", rule([]float64{3, 0, 0, 0, 0}), number)
 	checkError(t, "fraction", rule([]float64{0.5, 0, 0}), "kernels: precomputed: feature 1 is 0.5: it must be -1 or the number of one of 1 training objects, from 0; the rows of a Gram matrix become points by TrainingPoints")
-	// This point is a row of a Gram matrix, given by mistake. Its first value could be the number
-	// of the object a, but the two features that must both be k(a, a), 2 and 4, differ.
+	// This point is a row of a Gram matrix, given by mistake.
 	checkError(t, "diagonal", rule([]float64{1, 2, 3, 4, 5}), "kernels: precomputed: k(a, a) of training object 2 must be equal in features 2 and 4, got 2 and 4; the rows of a Gram matrix become points by TrainingPoints")
 
 	_, err = kernels.TrainingPoints(2, []float64{1, 2, 3})
@@ -104,8 +103,7 @@ func TestPrecomputed(t *testing.T) {
 	checkError(t, "shape", err, "kernels: precomputed: 2 objects and 2 training objects have 4 values, got 2")
 }
 
-// TestDistancesInRange checks that rows with elements of about 1e154, for which ‖x−z‖² overflows,
-// are an error. Without this error K would be the identity, because exp(−∞) = 0.
+// TestDistancesInRange checks that rows with elements of about 1e154, for which ‖x−z‖² overflows, are an error.
 func TestDistancesInRange(t *testing.T) {
 	for _, k := range []kernels.Kernel{
 		kernels.Gaussian{Sigma: 1}, kernels.Matern{Nu: 2.5, Sigma: 1}, kernels.RationalQuadratic{A: 1, Sigma: 1},

@@ -8,18 +8,16 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Precomputed is a kernel whose values are given. They may be the values of a kernel over strings
-// or trees, of a user function, or of another program. Every learner can thus work on objects that
-// are not vectors. A point is the object's row of kernel values, preceded by two numbers:
+// Precomputed is a kernel whose values are given, such as the values of a kernel over strings or trees, of a user
+// function, or of another program. A point is the object's row of kernel values, preceded by two numbers:
 //
 //	training object i    (i, k(c_i, c_i), k(c_i, c_0), …, k(c_i, c_m−1))
 //	any other object a   (−1, k(a, a),    k(a, c_0),   …, k(a, c_m−1))
 //
-// where c_0 … c_m−1 are all training objects. To find k for two points, Precomputed takes the
-// number of one point and reads the other point's row at this number. Points may therefore be
-// selected, split into folds and permuted freely. For two points with the number −1 the value is
-// k(a, a) if the points are equal, otherwise NaN. The numbers of up to 2²⁴ objects are exact in
-// float32.
+// where c_0 … c_m−1 are all training objects. To find k for two points, Precomputed takes the number of one point
+// and reads the other point's row at this number. Points may therefore be selected, split into folds and permuted
+// freely. For two points with the number −1 the value is k(a, a) if the points are equal, otherwise NaN. The
+// numbers of up to 2²⁴ objects are exact in float32.
 //
 // TrainingPoints and OtherPoints construct the points.
 type Precomputed struct{}
@@ -44,10 +42,9 @@ func (Precomputed) derive(c *compiler, _ int) { c.push(Instr{Op: Const}) }
 func (Precomputed) deriveStat(c *compiler, _ Stat) { c.pushOne() }
 func (Precomputed) bounded() bool                  { return true }
 
-// IsPrecomputed reports whether k is Precomputed, or composed of Precomputed and constants only. It
-// returns an error if k contains Precomputed and also depends on features or on k(a, a): a Gram
-// matrix and the m×n kernel values of m other objects do not contain features, or kernel values of
-// these m objects with themselves.
+// IsPrecomputed reports whether k is Precomputed, or composed of Precomputed and constants only. It returns an
+// error if k contains Precomputed and also depends on features or on k(a, a), which a precomputed matrix does not
+// contain.
 func IsPrecomputed(k Kernel) (bool, error) {
 	if k == nil || k.Check(-1) != nil {
 		return false, nil
@@ -67,9 +64,8 @@ func IsPrecomputed(k Kernel) (bool, error) {
 	return entries, nil
 }
 
-// PrecomputedIndex returns the number of the training object that a point represents, or −1 if the
-// point represents no training object. The argument first is the first of the point's d features.
-// Backends call this function.
+// PrecomputedIndex returns the number of the training object that a point represents, or −1 if the point represents
+// no training object. The argument first is the first of the point's d features.
 func PrecomputedIndex(first float64, d int) int {
 	if i := int(first); first >= 0 && first < float64(d-2) && float64(i) == first {
 		return i
@@ -97,8 +93,7 @@ func entry(x, z []float64) float64 {
 // notGram is the advice in errors for points that are probably rows of a Gram matrix.
 const notGram = "; the rows of a Gram matrix become points by TrainingPoints"
 
-// precomputedPoint checks that a point begins with a valid number, and that a training object has
-// the same k(a, a) in both its positions.
+// precomputedPoint checks a point's number and, for a training object, that both its values k(a, a) are equal.
 func precomputedPoint(x []float64) error {
 	if err := (Precomputed{}).Check(len(x)); err != nil {
 		return err
@@ -158,9 +153,8 @@ func OtherPoints(m int, cross, diag []float64) ([]float64, error) {
 	return points, nil
 }
 
-// CheckGram returns an error if an element of an n×n matrix, stored by rows, is not finite, or if
-// elements (i, j) and (j, i) differ by more than 2⁻⁴⁰ of the largest element, about 4,000 times the
-// machine epsilon of float64. The error names the first such element or pair.
+// CheckGram returns an error if an element of an n×n matrix, stored by rows, is not finite, or if elements (i, j)
+// and (j, i) differ by more than 2⁻⁴⁰ of the largest element. The error names the first such element or pair.
 func CheckGram(n int, gram []float64) error {
 	largest := 0.0
 	for i, v := range gram {

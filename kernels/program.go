@@ -27,9 +27,8 @@ const (
 	Log              // t ← ln(t); −Inf for 0, NaN for t < 0
 )
 
-// logShift is the smallest normal number of float32. Programs compute v·ln(v + logShift) instead of
-// v·ln v if v may be 0. At v = 0 the result is 0 in both precisions, whereas v·ln v is NaN. For v >
-// 0 the error is at most δ = logShift, because ln(1 + δ/v) ≤ δ/v.
+// logShift is the smallest normal number of float32. Programs compute v·ln(v + logShift) instead of v·ln v if v may
+// be 0: it is 0 at v = 0, and differs from v·ln v by at most logShift for v > 0.
 const logShift = 0x1p-126
 
 // An Instr is one operation with its operands; unused operands are zero.
@@ -39,16 +38,14 @@ type Instr struct {
 	A, B float64
 }
 
-// A Program computes k(x, z) from statistics of the pair. Compile makes Programs, which are not
-// changed afterwards.
+// A Program computes k(x, z) from statistics of the pair. Programs are not changed after Compile.
 type Program struct {
 	Stats []Stat  // the operands of Load; no two are equal
 	Code  []Instr // postfix code that ends with exactly one value on the stack
 	Depth int     // maximum stack depth of Code
 }
 
-// Compile returns the program of k. It does not check parameters: see
-// Kernel.Check.
+// Compile returns the program of k. It does not check parameters: see Kernel.Check.
 func Compile(k Kernel) *Program {
 	c := &compiler{}
 	k.compile(c)
@@ -122,8 +119,7 @@ func powInt(x float64, n int) float64 {
 	return r * x
 }
 
-// pow returns x^a for x ≥ 0. The error of pow grows with the logarithm of the result. math.Pow is
-// not used, because it multiplies repeatedly and its error grows with a.
+// pow returns x^a for x ≥ 0. Its error grows with the logarithm of the result; that of math.Pow grows with a.
 func pow(x, a float64) float64 {
 	switch {
 	case !(x >= 0):

@@ -142,18 +142,16 @@ func (k Laplacian) deriveStat(c *compiler, _ Stat) {
 
 func (Laplacian) bounded() bool { return true }
 
-// RationalQuadratic is k(x, z) = (1 + ‖x−z‖² / 2aσ²)^−a with a = A > 0 and σ = Sigma > 0: a mixture
-// of Gaussians of all length scales (Rasmussen and Williams 2006, equation 4.19). For a → ∞ it
-// becomes Gaussian{Sigma}. Rounding the sum in parentheses to float64, as Eval does, causes a
-// relative error of about a·2⁻⁵³, so that a Gaussian is preferable for a above about 10⁸.
+// RationalQuadratic is k(x, z) = (1 + ‖x−z‖² / 2aσ²)^−a with a = A > 0 and σ = Sigma > 0: a mixture of Gaussians of
+// all length scales (Rasmussen and Williams 2006, equation 4.19). For a → ∞ it becomes Gaussian{Sigma}. A Gaussian
+// is preferable for a above about 10⁸: rounding causes a relative error of about a·2⁻⁵³.
 type RationalQuadratic struct{ A, Sigma float64 }
 
 func (k RationalQuadratic) String() string {
 	return "rationalquadratic(a=" + number(k.A) + ",sigma=" + number(k.Sigma) + ")"
 }
 
-// mixtureShape is the rule of RationalQuadratic.A. Its Min keeps 1/(2aσ²) in the range of float64
-// for the smallest σ.
+// mixtureShape is the rule of RationalQuadratic.A. Its Min keeps 1/(2aσ²) finite for the smallest σ.
 var mixtureShape = Rule{Min: 1e-6, Max: math.MaxFloat64}
 
 // Check requires a finite A ≥ 10⁻⁶ and Sigma > 0.
@@ -183,8 +181,8 @@ func (k RationalQuadratic) with(values []float64) Kernel {
 	return RationalQuadratic{A: values[0], Sigma: values[1]}
 }
 
-// derive appends the code of the derivative with respect to ln a, a t^−a (1 − 1/t − ln t), or with
-// respect to ln σ, t^(−a−1) ‖x−z‖²/σ².
+// derive appends the code of a derivative, with t as in base: a t^−a (1 − 1/t − ln t) with respect to ln a, and
+// t^(−a−1) ‖x−z‖²/σ² with respect to ln σ.
 func (k RationalQuadratic) derive(c *compiler, i int) {
 	if i == 1 {
 		k.power(c, -k.A-1)
@@ -202,7 +200,7 @@ func (k RationalQuadratic) derive(c *compiler, i int) {
 	c.binary(Mul)
 }
 
-// deriveStat appends the code of −t^(−a−1)/(2σ²).
+// deriveStat appends the code of −t^(−a−1)/(2σ²), with t as in base.
 func (k RationalQuadratic) deriveStat(c *compiler, _ Stat) {
 	k.power(c, -k.A-1)
 	c.unary(Instr{Op: Affine, A: -0.5 / k.Sigma / k.Sigma})

@@ -5,9 +5,7 @@ import (
 	"math"
 )
 
-// A Rule is the set of valid values of a parameter: finite numbers from Min to Max, or integers if
-// Integer is set. Check, the texts of the catalogue and every search over parameters use the
-// parameter's Rule.
+// A Rule is the set of valid values of a parameter: finite numbers from Min to Max, or integers if Integer is set.
 type Rule struct {
 	Min, Max float64 // ∓math.MaxFloat64 means no bound; if Min is the smallest positive float64, values must be > 0
 	Integer  bool
@@ -20,9 +18,7 @@ var (
 	anyNumber   = Rule{Min: -math.MaxFloat64, Max: math.MaxFloat64}
 	nonNegative = Rule{Min: 0, Max: math.MaxFloat64}
 	positive    = Rule{Min: math.SmallestNonzeroFloat64, Max: math.MaxFloat64}
-	// lengthScale is the rule of σ. Min keeps 1/σ² from overflowing: k(x, x) = exp(−0·Inf) would be
-	// NaN. Max keeps 1/σ² from becoming subnormal, and is near the largest distance whose square
-	// does not overflow.
+	// lengthScale is the rule of σ. Its bounds keep 1/σ² from overflowing and from becoming subnormal.
 	lengthScale = Rule{Min: 1e-150, Max: 1e153, tooLarge: ": scale the features down"}
 )
 

@@ -14,9 +14,8 @@ const (
 	Dot    StatKind = iota // xᵀz
 	SqDist                 // ‖x−z‖² = Σ (x_p−z_p)²; on every device this is ≥ 0, and 0 for equal points
 	L1                     // ‖x−z‖₁ = Σ |x_p−z_p|
-	// CosSum is Σ_p Σ_w cos(w(x_p−z_p)) over the frequencies w of the Stat. It is the inner product
-	// of the features (cos wx_p, sin wx_p), over all p and w, of x and of z, and can therefore be
-	// computed by a matrix product.
+	// CosSum is Σ_p Σ_w cos(w(x_p−z_p)) over the frequencies w of the Stat, the inner product of the features (cos
+	// wx_p, sin wx_p), over all p and w, of x and of z.
 	CosSum
 	SinSum // Σ_p Σ_w w(x_p−z_p) sin(w(x_p−z_p))
 	Sinc   // Σ_p sin(2πΔ)/Δ with Δ = x_p−z_p, and 2π where Δ is 0
@@ -125,8 +124,8 @@ func (s Stat) term(p int, x, z float64) float64 {
 	if scale == 0 {
 		return 0
 	}
-	// Scale the difference, not the features: far from the origin the rounding errors of two scaled
-	// features could exceed their difference.
+	// Scale the difference, not the features, whose rounding errors could exceed the difference far from the
+	// origin.
 	switch diff := x - z; s.Kind {
 	case Dot:
 		return (x * scale) * (z * scale)
@@ -185,8 +184,6 @@ type SparsePoint[T float32 | float64] struct {
 }
 
 // EvalSparse is like Eval for two sparse points of d features. It merges their lists of columns.
-// All features that are 0 in both points have the same term, which is 0 except for CosSum and Sinc.
-// The statistic Entry takes O(d) operations.
 func EvalSparse[T float32 | float64](s Stat, d int, x, z SparsePoint[T]) float64 {
 	switch s.Kind {
 	case Entry:

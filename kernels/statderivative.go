@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// StatDerivatives returns ∂k/∂s for every statistic s of Compile(k).Stats, in this order,
-// as kernels that any backend evaluates. The chain rule gives the derivative with respect to a
-// point:
+// StatDerivatives returns ∂k/∂s for every statistic s of Compile(k).Stats, in this order, as kernels that any
+// backend evaluates. The chain rule gives the derivative with respect to a point:
 //
 //	∂k(x, z)/∂x_p = Σ_s StatDerivatives(k)[s](x, z) · ∂s(x, z)/∂x_p
 //
@@ -54,9 +53,8 @@ func (k StatDerivative) Check(d int) error {
 	return nil
 }
 
-// Bounded reports whether ∂k/∂s is finite where points coincide. It is infinite for the exponential
-// kernel. EvalGrad then takes the derivative of k with respect to the point as 0, which is its
-// value by symmetry for kernels that are differentiable there. Bounded is false for the zero value.
+// Bounded reports whether ∂k/∂s is finite where points coincide. It is false for kernels that contain the
+// exponential kernel, and for the zero value.
 func (k StatDerivative) Bounded() bool { return k.kernel != nil && k.kernel.bounded() }
 
 func (StatDerivative) IsPSD() bool             { return false }

@@ -35,9 +35,8 @@ func TestStatDerivativeCheck(t *testing.T) {
 	}
 }
 
-// TestStatDerivativeWherePointsCoincide checks the exponential kernel for coincident points: its
-// derivative with respect to its statistic is infinite, and its derivative with respect to the
-// point is taken as 0.
+// TestStatDerivativeWherePointsCoincide checks that the derivative of the exponential kernel at coincident points
+// is infinite with respect to its statistic, and is taken as 0 with respect to the point.
 func TestStatDerivativeWherePointsCoincide(t *testing.T) {
 	x := []float64{1, 2}
 	k := kernels.Product{kernels.Matern{Nu: 0.5, Sigma: 2}, kernels.Matern{Nu: 1.5, Sigma: 1}}

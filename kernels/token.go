@@ -64,9 +64,8 @@ func scan(s string) (tokenKind, int) {
 	return signToken, size
 }
 
-// scanNumber returns the length of the number at the beginning of s. The number includes all
-// following digits, points, letters and exponent signs, so that 1.2.3 is one token and causes one
-// error.
+// scanNumber returns the length of the number at the beginning of s. The number includes all following digits,
+// points, letters and exponent signs, so that 1.2.3 is one token.
 func scanNumber(s string) int {
 	for i, c := range s {
 		exponent := (c == '+' || c == '-') && i > 0 && (s[i-1] == 'e' || s[i-1] == 'E')

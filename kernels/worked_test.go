@@ -46,9 +46,7 @@ func TestWorkedQuadraticMaps(t *testing.T) {
 			a, b := c.phi(x), c.phi(z)
 			want := kernels.Eval(kernels.Linear{}, a, b)
 			got := kernels.Eval(c.k, x, z)
-			// A product of two coordinates of φ has six roundings, because each coordinate has at
-			// most three, including the root. The function Rounding bounds the errors of the kernel
-			// and of the sum.
+			// A product of two coordinates of φ has six roundings, three per coordinate including the root.
 			size := make([]float64, len(a))
 			for p := range a {
 				size[p] = math.Abs(a[p] * b[p])
@@ -65,9 +63,8 @@ func TestWorkedQuadraticMaps(t *testing.T) {
 	}
 }
 
-// TestWorkedQuadraticCost compares the costs of a quadratic kernel for 1,000 features. The feature
-// map has 500,500 products x_i x_j, i ≤ j. The kernel takes 1,001 multiplications: 1,000 for xᵀz,
-// and one for the square.
+// TestWorkedQuadraticCost checks that a quadratic kernel takes 1,001 multiplications for 1,000 features, whose
+// feature map has 500,500 products x_i x_j, i ≤ j.
 func TestWorkedQuadraticCost(t *testing.T) {
 	const d = 1000
 	features := 0
@@ -146,8 +143,7 @@ func TestScikitLearn(t *testing.T) {
 		if rule := kernels.PointRule(k); rule != nil && rule(x) != nil {
 			x, z = []float64{1, 2, 0.5}, []float64{0.25, 1, 3}
 		}
-		// The tolerance is twice the rounding error of Eval, because scikit-learn has about as many
-		// roundings.
+		// scikit-learn has about as many roundings as Eval.
 		if got, tol := kernels.Eval(k, x, z), 2*kerneltest.Rounding(k, x, z); !(math.Abs(got-c.want) <= tol) {
 			t.Errorf("%s is %v, scikit-learn has %v: off by %g, allowed %g", c.text, got, c.want, got-c.want, tol)
 		}

@@ -12,8 +12,7 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Eigen is the eigendecomposition K = U Λ Uᵀ of a Gram matrix: Mercer's expansion of the kernel on
-// a sample.
+// Eigen is the eigendecomposition K = U Λ Uᵀ of a Gram matrix: Mercer's expansion of the kernel on a sample.
 type Eigen struct {
 	Values  []float64            // λ, in descending order
 	Vectors host.Matrix[float64] // U: column j belongs to λ_j
@@ -22,9 +21,8 @@ type Eigen struct {
 	Tolerance float64
 }
 
-// Decompose returns the eigenvalues and eigenvectors of a symmetric matrix, in O(n³). It returns as
-// soon as ctx is done; the computation then continues in the background, and its result is
-// discarded.
+// Decompose returns the eigenvalues and eigenvectors of a symmetric matrix, in O(n³). It returns as soon as ctx is
+// done; the computation then continues in the background.
 func Decompose(ctx context.Context, gram mat.Matrix) (*Eigen, error) {
 	k, _, err := check("decompose", gram)
 	if err != nil {
@@ -112,9 +110,8 @@ func (e *Eigen) Negative() int {
 	return n
 }
 
-// Features returns the coordinates of the sample along its principal axes in feature space: UΛ^½, n
-// × Rank, without the columns with λ ≤ Tolerance. The inner products of its rows are the elements
-// of K.
+// Features returns the coordinates of the sample along its principal axes in feature space: UΛ^½, n × Rank,
+// without the columns with λ ≤ Tolerance. The inner products of its rows are the elements of K.
 func (e *Eigen) Features() host.Matrix[float64] {
 	n, r := len(e.Values), e.Rank()
 	out := host.New[float64](n, r)
@@ -126,9 +123,8 @@ func (e *Eigen) Features() host.Matrix[float64] {
 	return out
 }
 
-// Extend returns the coordinates of m other points along the axes of Features, m × Rank. The rows
-// of k hold the kernel values k_x of each point x with the sample. The coordinates Λ^−½Uᵀk_x of x
-// are the coordinates of the projection of φ(x) onto the span of the sample.
+// Extend returns the coordinates of m other points along the axes of Features, m × Rank. Each row of k holds the
+// kernel values of one point with the sample. The point is projected onto the span of the sample in feature space.
 func (e *Eigen) Extend(k mat.Matrix) (host.Matrix[float64], error) {
 	if e == nil {
 		return host.Matrix[float64]{}, errors.New("gram: extend: there is no decomposition")

@@ -13,9 +13,8 @@ import (
 	"github.com/mercer-go/mercer/kernels/objects"
 )
 
-// OfFunction returns f(i, j) for all pairs of n objects, evaluated in parallel. It evaluates f(i,
-// j) and f(j, i), and returns an error if the two differ by more than a rounding error or if a
-// value is not finite. f must be safe for concurrent use.
+// OfFunction returns f(i, j) for all pairs of n objects, evaluated in parallel; f must be safe for concurrent use.
+// It returns an error if f(i, j) and f(j, i) differ by more than a rounding error or if a value is not finite.
 func OfFunction(ctx context.Context, n int, f func(i, j int) float64, o objects.Options) (host.Matrix[float64], error) {
 	k, err := CrossFunction(ctx, n, n, f, o)
 	if err == nil {
@@ -54,9 +53,9 @@ func TrainingPoints(gram mat.Matrix) (host.Matrix[float64], error) {
 	return host.Matrix[float64]{Rows: n, Cols: n + 2, Stride: n + 2, Data: points}, err
 }
 
-// OtherPoints returns the points of kernels.Precomputed that represent other objects. k holds their
-// kernel values with the sample, one row per object, and diag their values k(x, x). If diag is nil,
-// 0 is used: predictions f(x) = Σ α_j k(x, x_j) do not depend on diag, but variances do.
+// OtherPoints returns the points of kernels.Precomputed that represent other objects. k holds their kernel values
+// with the sample, one row per object, and diag their values k(x, x). A nil diag stands for zeros, which change the
+// variances of predictions but not their means.
 func OtherPoints(k mat.Matrix, diag []float64) (host.Matrix[float64], error) {
 	cross, err := hostOf("precomputed", k)
 	if err != nil {

@@ -89,10 +89,9 @@ type Centering struct {
 	mean float64   // mean of all of K
 }
 
-// Center replaces K, a *mat.Dense or a host.Matrix, by the Gram matrix of φ(x) − mean φ. Its
-// elements are K_ij − K̄_i − K̄_j + K̄, with the mean K̄_i of row i and the mean K̄ of K
-// (Schölkopf, Smola and Müller 1998, Nonlinear component analysis as a kernel eigenvalue problem,
-// appendix A). The returned Centering centers other points.
+// Center replaces K, a *mat.Dense or a host.Matrix, by the Gram matrix of φ(x) − mean φ (Schölkopf, Smola and
+// Müller 1998, Nonlinear component analysis as a kernel eigenvalue problem, appendix A). The returned Centering
+// centers other points.
 func Center(gram mat.Matrix) (Centering, error) {
 	k, err := writable(gram)
 	if err == nil {
@@ -152,7 +151,6 @@ func (c Centering) Cross(cross mat.Matrix) error {
 // unit is the unit roundoff, half the distance from 1 to the next larger float64.
 const unit = 0x1p-53
 
-// tolerance bounds the amount by which rounding can move an eigenvalue below zero: the errors of
-// the entries of K and of the symmetric QR algorithm are small multiples of nu‖K‖, where u is the
-// unit roundoff (Golub and Van Loan 2013, Matrix Computations, section 8.3.5).
+// tolerance bounds the amount by which rounding can move an eigenvalue below zero: a small multiple of n·unit·‖K‖
+// (Golub and Van Loan 2013, Matrix Computations, section 8.3.5).
 func tolerance(n int, largest float64) float64 { return 16 * float64(n) * unit * math.Abs(largest) }

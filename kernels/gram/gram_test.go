@@ -45,8 +45,8 @@ func checkNear(t *testing.T, name string, got, want, tol float64) {
 	}
 }
 
-// TestWorkedCubicMap checks the Gram matrix of φ(x) = (1, x, x², x³) at −1, 0, 1, K =
-// [[4,1,0],[1,1,1],[0,1,4]], whose eigenvalues are the roots of (λ−4)(λ²−5λ+2).
+// TestWorkedCubicMap checks the Gram matrix K of φ(x) = (1, x, x², x³) at −1, 0, 1, whose eigenvalues are the roots
+// of (λ−4)(λ²−5λ+2).
 func TestWorkedCubicMap(t *testing.T) {
 	ctx := context.Background()
 	phi := host([]float64{1, -1, 1, -1}, []float64{1, 0, 0, 0}, []float64{1, 1, 1, 1})
@@ -104,8 +104,7 @@ func TestWorkedCubicMap(t *testing.T) {
 	for i, v := range []float64{19. / 9, -2. / 9, -17. / 9, -2. / 9, 4. / 9, -2. / 9, -17. / 9, -2. / 9, 19. / 9} {
 		checkNear(t, "a centered value", want.Data[i], v, 16*u)
 	}
-	// The centered values are the products of φ(2) − mean, which is (0, 2, 10/3, 8), with φ − mean
-	// of the three points: (0, −1, 1/3, −1), (0, 0, −2/3, 0) and (0, 1, 1/3, 1).
+	// The centered values are the products of φ(2) − mean φ, (0, 2, 10/3, 8), with φ − mean φ of the three points.
 	points := host([]float64{-5, 1, 15})
 	if err := c.Cross(points); err != nil {
 		t.Fatal(err)
@@ -141,8 +140,7 @@ func TestFeatures(t *testing.T) {
 		if f.Cols != c.rank {
 			t.Errorf("%v: %d columns, want %d", c.k, f.Cols, c.rank)
 		}
-		// The tolerance allows for the eigenvalues that the features omit: at most n, each at most
-		// e.Tolerance.
+		// The features omit at most n eigenvalues, each at most e.Tolerance.
 		tol := float64(n) * e.Tolerance
 		for i := range n {
 			for j := range n {
@@ -157,8 +155,7 @@ func TestFeatures(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// In the direction of each eigenvector, the error of k_x is at most tol. Extend divides it
-		// by √λ.
+		// Extend divides the error tol of the kernel values by the root of an eigenvalue.
 		for i := range extended.Data {
 			checkNear(t, "an extended value", extended.Data[i], f.Data[i], tol/math.Sqrt(e.Values[e.Rank()-1]))
 		}

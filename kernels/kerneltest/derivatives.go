@@ -59,8 +59,7 @@ func checkBounded(t *testing.T, k kernels.Kernel, points [][]float64) {
 // step is the step of the finite differences.
 const step = 0x1p-9
 
-// checkDerivative checks got, the derivative with respect to feature p of x (argument = 0) or of z
-// (argument = 1).
+// checkDerivative checks got, the derivative with respect to feature p of x (argument = 0) or of z (argument = 1).
 func checkDerivative(t *testing.T, k kernels.Kernel, x, z []float64, p int, got float64, argument int) {
 	t.Helper()
 	featureDistance := math.Abs(x[p] - z[p])
@@ -90,9 +89,8 @@ func checkDerivative(t *testing.T, k kernels.Kernel, x, z []float64, p int, got 
 	}
 	estimate := (8*(value(step)-value(-step)) - (value(2*step) - value(-2*step))) / (12 * step)
 	coarse := (8*(value(2*step)-value(-2*step)) - (value(4*step) - value(-4*step))) / (24 * step)
-	// As in checkGradient, the change caused by doubling the step bounds the truncation error of
-	// the differences. The tolerance also allows for the rounding errors of the kernel values and
-	// of the derivative, which is a sum of products of rounded values.
+	// As in checkGradient, doubling the step estimates the truncation error of the differences. The tolerance also
+	// allows for the rounding errors of the kernel values and of the derivative.
 	derivativeError := 0.0
 	for i, s := range kernels.StatDerivatives(k) {
 		v, stat := kernels.Eval(s, x, z), kernels.Compile(k).Stats[i]
@@ -130,8 +128,8 @@ func derivativeBound(s kernels.Stat, x, z []float64, p int) float64 {
 	return bound
 }
 
-// smooth reports whether the statistics of one point are differentiable at x. The statistic 1/√k(x,
-// x) is not differentiable where k(x, x) = 0.
+// smooth reports whether the statistics of one point are differentiable at x, which 1/√k(x, x) is not where k(x, x)
+// = 0.
 func smooth(k kernels.Kernel, x []float64) bool {
 	return !slices.ContainsFunc(kernels.Compile(k).Stats, func(s kernels.Stat) bool {
 		return s.Of != nil && (!smooth(s.Of, x) || kernels.Diag(s.Of, x) < 0x1p-10)

@@ -26,9 +26,8 @@ func checkFeatureMap(t *testing.T, k kernels.Kernel, points [][]float64) {
 				size += math.Abs(v * b[p])
 			}
 			want := kernels.Eval(k, points[i], points[j])
-			// The tolerance is derived as follows. A coordinate of φ is a product of up to about
-			// ten rounded numbers. The error of a sine or cosine is proportional to its angle. The
-			// sum has one rounding per term.
+			// A coordinate of φ is a product of up to about ten rounded numbers. The error of a sine or cosine is
+			// proportional to its angle. The sum has one rounding per term.
 			maxAngle := 0.0
 			for _, s := range kernels.Compile(k).Stats {
 				for _, w := range s.Freqs {

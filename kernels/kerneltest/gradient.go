@@ -21,9 +21,8 @@ func checkGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 	}
 	for i, p := range params {
 		const h = 0x1p-9
-		// The function shifted returns k with the parameter start + h, or start·exp(h) if Log is
-		// set. start is the parameter's own value, moved if necessary so that all values in the
-		// difference formula obey the rule.
+		// start is the parameter's value, moved if necessary so that all values in the difference formula obey the
+		// rule. shifted returns k with the parameter start + h, or start·exp(h) if Log is set.
 		start := min(max(p.Value, p.Min+5*h), p.Max-5*h)
 		if p.Log {
 			start = min(max(p.Value, p.Min*(1+5*h)), p.Max*(1-5*h))
@@ -54,11 +53,9 @@ func checkGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 				got := kernels.Eval(g, x, z)
 				estimate := (8*(value(m3)-value(m2)) - (value(m4) - value(m1))) / (12 * h)
 				coarse := (8*(value(c3)-value(c2)) - (value(c4) - value(c1))) / (24 * h)
-				// The truncation error of the five-point formula is h⁴/30 times the fifth derivative. It
-				// is about 1/15 of the change caused by doubling the step, so that this change is a safe
-				// bound. The absolute coefficients of the formula add up to 18/12h. The rounding errors
-				// of the values therefore contribute at most 1.5/h times the largest of these errors.
-				// The tolerance also includes the absolute error of subnormal numbers.
+				// The truncation error of the five-point formula is about 1/15 of the change that doubling the step
+				// causes. Rounding contributes at most 1.5/h times the largest error of a value, because the
+				// absolute coefficients add up to 18/12h. The last term is the error of subnormal numbers.
 				rounding := 1.5 / h * max(Rounding(m1, x, z), Rounding(m4, x, z), Rounding(k, x, z))
 				tol := math.Abs(estimate-coarse) + 2*rounding + Rounding(g, x, z) + 0x1p-1022
 				if !(math.Abs(got-estimate) <= tol) {

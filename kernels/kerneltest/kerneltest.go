@@ -15,12 +15,10 @@ import (
 
 const seed = 20 // seed of all random points, printed with each failure
 
-// Run checks that k obeys the contract of kernels.Kernel. It uses random points of d features, for
-// each d from 1 to 12 that k.Check accepts, or for the first four if required.FewCases; k.Check
-// must accept some d. Run checks the rules, the text, the program, the derivatives, the feature map
-// if k has one, symmetry, the diagonal, and, for kernels of x − z, translation invariance. If
-// k.IsPSD, it checks the Cauchy–Schwarz inequality and that Gram matrices are positive
-// semi-definite, also for coincident points.
+// Run checks that k obeys the contract of kernels.Kernel: the rules, the text, the program, the derivatives, the
+// feature map if k has one, symmetry, the diagonal, and, for kernels of x − z, translation invariance. If k.IsPSD,
+// it checks the Cauchy–Schwarz inequality and that Gram matrices are positive semi-definite. It uses random points
+// of d features, for each d from 1 to 12 that k.Check accepts, or for the first four if required.FewCases.
 func Run(t *testing.T, k kernels.Kernel) {
 	t.Run(k.String(), func(t *testing.T) {
 		if err := k.Check(-1); err != nil {
@@ -56,9 +54,8 @@ func Run(t *testing.T, k kernels.Kernel) {
 	})
 }
 
-// samplePoints returns points of d features: the origin, random points near and far, and
-// duplicates. If k rejects negative features, all features are ≥ 0; for precomputed kernels the
-// points are rows of a Gram matrix.
+// samplePoints returns points of d features: the origin, random points near and far, and duplicates. If k rejects
+// negative features, all features are ≥ 0; for precomputed kernels the points are rows of a Gram matrix.
 func samplePoints(k kernels.Kernel, d int) [][]float64 {
 	r := rand.New(rand.NewPCG(seed, uint64(d)))
 	points := [][]float64{make([]float64, d)}
@@ -243,8 +240,8 @@ func checkPSD(t *testing.T, k kernels.Kernel, points [][]float64) {
 	for i := range n {
 		for j := range i {
 			bound := math.Sqrt(gram.At(i, i)) * math.Sqrt(gram.At(j, j))
-			// The errors of k(x, z), k(x, x) and k(z, z) are at most rounding. The two roots and
-			// their product are rounded once each.
+			// The errors of k(x, z), k(x, x) and k(z, z) are at most rounding; the roots and their product add
+			// three roundings.
 			if !(math.Abs(gram.At(i, j)) <= bound+2*rounding+3*unit*bound) {
 				t.Errorf("seed %d: |k| of points %d and %d is %v, more than √(k(x, x) k(z, z)) = %v", seed, i, j, gram.At(i, j), bound)
 			}
@@ -255,9 +252,8 @@ func checkPSD(t *testing.T, k kernels.Kernel, points [][]float64) {
 		t.Fatalf("seed %d: the eigenvalues do not converge", seed)
 	}
 	smallest := eigen.Values(nil)[0]
-	// The tolerance has two parts. Errors ε of the entries move eigenvalues by at most nε (Weyl).
-	// The symmetric QR algorithm moves them by a small multiple of nu‖K‖ (Golub and Van Loan,
-	// section 8.3.5), where u is the unit roundoff, and ‖K‖ is at most the trace.
+	// Errors ε of the entries move eigenvalues by at most nε (Weyl). The QR algorithm moves them by a small
+	// multiple of n·unit·‖K‖ (Golub and Van Loan, section 8.3.5), and ‖K‖ is at most the trace.
 	tol := float64(n)*rounding + 10*float64(n)*unit*mat.Trace(gram)
 	if !(smallest >= -tol) {
 		t.Errorf("seed %d, d = %d: the smallest eigenvalue is %g, allowed −%g", seed, len(points[0]), smallest, tol)

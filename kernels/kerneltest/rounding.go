@@ -7,8 +7,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// FunctionUlps is the permitted error of exp and other elementary functions in ulp. Vectorized
-// versions have errors of about 1 ulp, so that 4 has a margin. An ulp is at most 2u.
+// FunctionUlps is the permitted error of exp and other elementary functions in ulp. Vectorized versions have errors
+// of about 1 ulp. An ulp is at most 2u.
 const FunctionUlps = 4
 
 // Approx is a value with a bound on its error.
@@ -29,10 +29,9 @@ func smallest(u float64) float64 {
 	return 0x1p-126
 }
 
-// Propagate runs the program on statistics with errors, in arithmetic with unit roundoff u (2⁻⁵³
-// for float64 and 2⁻²⁴ for float32). It is a running error analysis (Higham, Accuracy and Stability
-// of Numerical Algorithms, 2nd edition, 2002, section 3.3) that counts every rounding. If there is
-// no bound, the error is NaN, so that every comparison with it is false.
+// Propagate runs the program on statistics with errors, in arithmetic with unit roundoff u, and counts every
+// rounding: a running error analysis (Higham 2002, Accuracy and Stability of Numerical Algorithms, section 3.3). If
+// there is no bound, the error is NaN.
 func Propagate(p *kernels.Program, stats []Approx, u float64) Approx {
 	var stack []Approx
 	for _, in := range p.Code {
@@ -114,9 +113,8 @@ func Propagate(p *kernels.Program, stats []Approx, u float64) Approx {
 // logMove bounds |ln(v±e) − ln v| by −ln(1 − e/v).
 func logMove(v, e float64) float64 { return -math.Log1p(-min(e/v, 1)) }
 
-// Rounding bounds the difference between kernels.Eval(k, x, z) and the exact value. It propagates
-// the errors of the statistics: a sum of n terms has an error of at most n·Σ|term| unit roundoffs.
-// The bound does not apply to statistics computed in another way, such as ‖x−z‖² from xᵀz.
+// Rounding bounds the difference between kernels.Eval(k, x, z) and the exact value. The bound does not apply to
+// statistics computed in another way, such as ‖x−z‖² from xᵀz.
 func Rounding(k kernels.Kernel, x, z []float64) float64 {
 	p := kernels.Compile(k)
 	stats := make([]Approx, len(p.Stats))
@@ -196,8 +194,8 @@ func statRounding(s kernels.Stat, x, z []float64) Approx {
 	return Approx{v, unit * (n*size + extra)}
 }
 
-// InverseRoot returns 1/√s, or 0 if s is 0, with a bound on its error. a holds 1/√s and a bound e
-// of the error of s. The bound is |1/√(s±e) − 1/√s| ≤ ½e (s−e)^−3/2 plus two roundings.
+// InverseRoot returns 1/√s, or 0 if s is 0, with a bound on its error. a holds 1/√s and a bound e on the error of
+// s: |1/√(s±e) − 1/√s| is at most ½e (s−e)^−3/2.
 func (a Approx) InverseRoot(u float64) Approx {
 	v := a.Value
 	a.Error = a.Error / 2 * math.Pow(max(1/(v*v)-a.Error, 0), -1.5)

@@ -7,9 +7,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestErrorsAtZero checks the error bounds of operations whose derivative is infinite at v = 0. For
-// an exact v = 0, √v and v^0.3 are exact and v·ln(v + 2⁻¹²⁶) is 0, but the error of ln v has no
-// bound and is NaN.
+// TestErrorsAtZero checks the error bounds of operations whose derivative is infinite at v = 0. The error of ln v
+// has no bound there and is NaN.
 func TestErrorsAtZero(t *testing.T) {
 	load := kernels.Instr{Op: kernels.Load}
 	entropy := []kernels.Instr{load, load, {Op: kernels.Affine, A: 1, B: 0x1p-126}, {Op: kernels.Log}, {Op: kernels.Mul}}

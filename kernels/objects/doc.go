@@ -1,8 +1,7 @@
 // Package objects defines the interface of kernel functions k(a, b) over objects that are given as
 // text: strings (package strings) and trees (package trees).
 //
-// A backend cannot evaluate these kernels. The kernels compute their Gram matrices themselves. Any
-// learner accepts these matrices with the kernel kernels.Precomputed:
+// Any learner accepts the Gram matrices of these kernels with the kernel kernels.Precomputed:
 //
 //	k, err := objects.Parse("subsequence(length=3,decay=0.5)")
 //	…

@@ -7,12 +7,10 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Kernel is a function k(a, b) of objects that are given as text. The value k(a, b) depends neither
-// on other objects nor on the number of workers.
+// Kernel is a function k(a, b) of objects that are given as text.
 //
-// The methods that take objects return within about 0.1 s after ctx is done, with an error that
-// wraps context.Cause(ctx). The error for an object that cannot be parsed gives the object's
-// number, counted from 1.
+// The methods that take objects return within about 0.1 s after ctx is done, with an error that wraps
+// context.Cause(ctx). The error for an object that cannot be parsed gives the object's number, counted from 1.
 type Kernel interface {
 	// String returns the text of the kernel: Parse(k.String()) equals k.
 	String() string

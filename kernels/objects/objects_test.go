@@ -87,8 +87,7 @@ func TestLearnerOnTexts(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range others {
-				// The condition number is at most n/λ, because ‖K‖ ≤ n. The tolerance is the
-				// condition number times a small multiple of n unit roundoffs.
+				// The condition number is at most n/λ, because ‖K‖ ≤ n.
 				tol := 10 * float64(n) * 0x1p-53 * float64(n) / lambda * mat.Max(length)
 				if a, b := got.At(i, 0), want.At(i, 0); math.Abs(a-b) > tol {
 					t.Errorf("%s, %s: %q is predicted as %v, want %v", device, k, others[i], a, b)
@@ -143,8 +142,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestGramBeyondMemoryIsRefused checks that a Gram matrix that does not fit in memory is refused
-// before any value is computed, with an error that gives the number of objects that would fit.
+// TestGramBeyondMemoryIsRefused checks that a Gram matrix that does not fit in memory is refused before any value
+// is computed.
 func TestGramBeyondMemoryIsRefused(t *testing.T) {
 	ctx := context.Background()
 	size := 1 << 20 // the points would take 17 TB

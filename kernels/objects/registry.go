@@ -54,9 +54,8 @@ func IsObjectKernel(text string) bool {
 	})
 }
 
-// Parse reads a kernel from its text, such as subsequence(length=3,decay=0.5), or a Sum of kernels,
-// such as spectrum(length=2) + 0.5*spectrum(length=3). An error in the text is a
-// *kernels.ParseError.
+// Parse reads a kernel from its text, such as subsequence(length=3,decay=0.5), or a Sum of kernels, such as
+// spectrum(length=2) + 0.5*spectrum(length=3). An error in the text is a *kernels.ParseError.
 func Parse(text string) (Kernel, error) { return parseSum(text) }
 
 func parseOne(text string) (Kernel, error) {

@@ -19,12 +19,10 @@ type Term struct {
 	Kernel Kernel
 }
 
-// Sum is Σ weight·k(a, b) over kernels on the same kind of objects. Its feature space is the direct
-// sum of the feature spaces of its terms, each scaled by the root of the weight. Its text joins the
-// texts of the terms by +, with a weight before a *, as in spectrum(length=2) +
-// 0.5*spectrum(length=3).
+// Sum is Σ weight·k(a, b) over kernels on the same kind of objects. Its text joins the texts of the terms by +,
+// with a weight before a *, as in spectrum(length=2) + 0.5*spectrum(length=3).
 //
-// The terms are evaluated one after another, with at most two matrices in memory at a time.
+// At most two matrices are in memory at a time.
 type Sum []Term
 
 func (k Sum) String() string {
@@ -47,8 +45,7 @@ func (k Sum) Input() Input {
 	return k[0].Kernel.Input()
 }
 
-// Check requires at least one term, finite weights ≥ 0, and valid kernels over the same kind of
-// objects.
+// Check requires at least one term, finite weights ≥ 0, and valid kernels over the same kind of objects.
 func (k Sum) Check() error {
 	if len(k) == 0 {
 		return errors.New("objects: sum: has no kernels")

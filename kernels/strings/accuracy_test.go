@@ -52,8 +52,7 @@ func signs(targets []string, class string) backend.Host[float64] {
 	return y
 }
 
-// ridge returns α of (K + λI)α = y, solved on the best device; gram is
-// overwritten.
+// ridge returns α of (K + λI)α = y, solved on the best device; gram is overwritten.
 func ridge(t testing.TB, gram, y backend.Host[float64], lambda float64) backend.Host[float64] {
 	t.Helper()
 	dev := backendtest.Device(t, "cpu", backend.Config{})
@@ -134,9 +133,8 @@ func TestAccuracySpam(t *testing.T) {
 	}
 }
 
-// TestAccuracyPromoters checks the leave-one-out accuracy of kernel ridge regression with the
-// spectrum kernel on 106 sequences of DNA. The predictions are f_i = y_i − α_i / [(K+λI)⁻¹]_ii
-// where α is from the fit to all sequences.
+// TestAccuracyPromoters checks the leave-one-out accuracy of kernel ridge regression with the spectrum kernel on
+// 106 sequences of DNA, from y_i − α_i / [(K+λI)⁻¹]_ii with α of the fit to all sequences.
 func TestAccuracyPromoters(t *testing.T) {
 	texts, targets := labeled(t, "promoters_dna.csv")
 	n := len(texts)
@@ -163,13 +161,11 @@ func TestAccuracyPromoters(t *testing.T) {
 	}
 }
 
-// surnameRows is the number of training names. MERCER_SURNAMES=14410 trains on all names except the
-// last fifth, with a Gram matrix of 1.7 GB.
+// surnameRows is the number of training names. MERCER_SURNAMES=14410 trains on all names except the last fifth.
 const surnameRows = 3000
 
-// TestAccuracySurnames checks that kernel ridge regression with spectrum kernels of lengths 1 to 4
-// predicts the language of a surname at least as accurately as logistic regression on trigram
-// counts.
+// TestAccuracySurnames checks that kernel ridge regression with spectrum kernels of lengths 1 to 4 predicts the
+// language of a surname at least as accurately as logistic regression on trigram counts.
 func TestAccuracySurnames(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: 3,000 names of 18 languages")
@@ -224,9 +220,8 @@ func TestAccuracySurnames(t *testing.T) {
 	}
 }
 
-// trigramBaseline returns the accuracy of scikit-learn's LogisticRegression on trigram counts, or
-// skips the test if scikit-learn is missing. The best of four penalties is chosen on the test data,
-// which favors the baseline.
+// trigramBaseline returns the accuracy of scikit-learn's LogisticRegression on trigram counts, with the penalty
+// that is best on the test data. It skips the test if scikit-learn is missing.
 func trigramBaseline(t *testing.T, texts, targets []string, train, test []int) float64 {
 	cmd := exec.Command(required.SKLearn(t), "-W", "ignore", "-c", `
 import json, sys

@@ -16,8 +16,6 @@ import (
 )
 
 // TestKernlab compares the spectrum kernel with stringdot of R's kernlab on sequences of DNA.
-// kernlab has no counterpart of the subsequence kernel: its kernel "string" counts substrings
-// without gaps.
 func TestKernlab(t *testing.T) {
 	required.Slow(t, "kernlab", "starts R")
 	rscript := required.Kernlab(t)
@@ -60,8 +58,7 @@ for (n in 1:6) for (norm in c(FALSE, TRUE)) {
 				if _, err := fmt.Sscan(string(values[i]), &want); err != nil {
 					t.Fatal(err)
 				}
-				// The values are integers, or integers divided by two square roots. Both programs
-				// round the roots.
+				// The values are integers, or integers divided by two rounded square roots.
 				if !isNear(got, want, 10) {
 					t.Fatalf("length %d, raw %v: value %d is %v, kernlab has %v", length, raw, i, got, want)
 				}

@@ -31,9 +31,8 @@ func countOperations(k Subsequence, c *coder, a, b [][]int32, lower bool) float6
 	return float64(sum)
 }
 
-// TestEstimatedOperationsAreCounted checks that the estimate is the counted number of operations
-// plus the operations of the last row of each value, which the evaluation omits. A last row takes
-// at most (Length − 1)·|t| operations.
+// TestEstimatedOperationsAreCounted checks that the estimate is the counted number of operations plus those of the
+// last row of each value, at most (Length − 1)·|t|, which the evaluation omits.
 func TestEstimatedOperationsAreCounted(t *testing.T) {
 	const seed = 3
 	t.Logf("seed %d", seed)
@@ -67,8 +66,8 @@ func TestEstimatedOperationsAreCounted(t *testing.T) {
 	}
 }
 
-// TestOneValueCanBeStopped checks that the evaluation of one pair calls stop after every Poll
-// operations, and passes the fraction of the pair that was finished since the last call.
+// TestOneValueCanBeStopped checks that the evaluation of one pair calls stop after every Poll operations, and
+// passes the fraction of the pair that was finished since the last call.
 func TestOneValueCanBeStopped(t *testing.T) {
 	const n, calls = 10000, 5
 	k, c := Subsequence{Length: 4, Decay: 0.5}, newCoder()
@@ -85,8 +84,7 @@ func TestOneValueCanBeStopped(t *testing.T) {
 	if limit := calls * (pairwise.Poll + row); stopCalls != calls || d.operations > limit {
 		t.Errorf("%d operations with %d calls, more than %d", d.operations, stopCalls, limit)
 	}
-	// Each row takes 3n operations on R. The finished fraction of the value is therefore the
-	// fraction of these operations that are done.
+	// Each row takes 3n operations on R.
 	if expected := float64(d.operations) / (3 * n * n); fraction < 0.99*expected || fraction > 1.01*expected {
 		t.Errorf("%v of the value is reported as done, but %v is", fraction, expected)
 	}

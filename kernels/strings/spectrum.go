@@ -11,14 +11,11 @@ import (
 	"github.com/mercer-go/mercer/kernels/objects"
 )
 
-// Spectrum is the p-spectrum kernel (Leslie, Eskin and Noble 2002, The spectrum kernel: a string
-// kernel for SVM protein classification): the inner product of the numbers of occurrences in s and
-// in t of all substrings of Length characters, divided by √(k(s,s) k(t,t)) unless Raw is set. For a
-// string shorter than Length, k is 0.
-//
-// The substrings of all strings are numbered once, in O(Length·|s|) for each string s. A value then
-// takes time O(|s|+|t|), and a row of a Gram matrix takes time proportional to the number of
-// substrings that the row's string has in common with the other strings.
+// Spectrum is the p-spectrum kernel (Leslie, Eskin and Noble 2002, The spectrum kernel: a string kernel for SVM
+// protein classification): the inner product of the numbers of occurrences in s and in t of all substrings of
+// Length characters, divided by √(k(s,s) k(t,t)) unless Raw is set. For a string shorter than Length, k is 0.
+// Numbering the substrings of a string s takes O(Length·|s|); a value then takes O(|s|+|t|). substrings that the
+// row's string has in common with the other strings.
 type Spectrum struct {
 	Length int  // ≥ 1
 	Raw    bool // whether k is not normalized
@@ -150,9 +147,8 @@ func squares(lists [][]count) []float64 {
 	return sums
 }
 
-// products returns the inner products of all elements of a with all elements of b. For each
-// substring, a list gives the elements of b that contain the substring. The sums are sums of
-// integers and therefore exact up to 2⁵³.
+// products returns the inner products of all elements of a with all elements of b. They are sums of integers and
+// therefore exact up to 2⁵³.
 func products(ctx context.Context, a, b [][]count, lower bool, o objects.Options) (host.Matrix[float64], error) {
 	type occurrence struct {
 		text  int32

@@ -83,8 +83,8 @@ func isNear(a, b float64, roundings int) bool {
 	return math.Abs(a-b) <= float64(roundings)*0x1p-53*math.Max(math.Abs(a), math.Abs(b))
 }
 
-// TestWorkedCatCar checks the example of Lodhi et al. (2002), section 3: cat and car have the
-// common subsequence "ca", so that k = λ⁴, or λ⁴/(2λ⁴+λ⁶) = 1/(2+λ²) if normalized.
+// TestWorkedCatCar checks the example of Lodhi et al. (2002), section 3, in which cat and car have the common
+// subsequence "ca".
 func TestWorkedCatCar(t *testing.T) {
 	for _, decay := range []float64{0.1, 0.5, 0.9, 1} {
 		raw := strings.Subsequence{Length: 2, Decay: decay, Raw: true}
@@ -100,9 +100,8 @@ func TestWorkedCatCar(t *testing.T) {
 	}
 }
 
-// TestSubsequenceBruteForce compares the kernel with bruteSubsequence. The bound is relative,
-// because all terms are positive and each step of the dynamic program rounds a term a small number
-// of times.
+// TestSubsequenceBruteForce compares the kernel with bruteSubsequence. The bound is relative, because all terms are
+// positive.
 func TestSubsequenceBruteForce(t *testing.T) {
 	texts := randomTexts(t, 24, 11)
 	if testing.Short() {
@@ -127,9 +126,8 @@ func TestSubsequenceBruteForce(t *testing.T) {
 	}
 }
 
-// TestSubsequenceLong checks closed forms for a string of n equal characters, which has C(n, p)
-// subsequences of length p. With decay 1, k is C(n, p)². With a smaller decay λ, factors 1/λ^n
-// would overflow.
+// TestSubsequenceLong checks closed forms for a string of n equal characters, also for decays λ for which a factor
+// 1/λ^n would overflow.
 func TestSubsequenceLong(t *testing.T) {
 	n := 2500
 	if testing.Short() {
@@ -143,8 +141,7 @@ func TestSubsequenceLong(t *testing.T) {
 	if v := value(t, strings.Subsequence{Length: 2, Decay: 1, Raw: true}, string(s), string(s)); !isNear(v, choices*choices, 4*n) {
 		t.Errorf("k is %v, want %v", v, choices*choices)
 	}
-	// There are n−d pairs of positions at distance d < n, each of weight λ^(d+1): k = (Σ_d
-	// (n−d) λ^(d+1))².
+	// There are n−d pairs of positions at distance d < n, each of weight λ^(d+1): k = (Σ_d (n−d) λ^(d+1))².
 	for _, decay := range []float64{0.9, 0.3, 0.01} {
 		sum := 0.0
 		for d := 1; d < n; d++ {
@@ -267,8 +264,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestSubsequencesLongerThanTheStrings checks that K = 0 if Length is longer than all strings, and
-// that no memory is allocated for such subsequences.
+// TestSubsequencesLongerThanTheStrings checks that K = 0 if Length is longer than all strings.
 func TestSubsequencesLongerThanTheStrings(t *testing.T) {
 	gram, err := strings.Subsequence{Length: math.MaxInt32, Decay: 1}.Gram(context.Background(), []string{"cat", "car"}, objects.Options{})
 	if err != nil {
@@ -296,7 +292,5 @@ func Example() {
 		fmt.Printf("%.4f\n", gram.Row(i))
 	}
 	// Output:
-	// [1.0000 0.4444 0.4444]
-	// [0.4444 1.0000 0.0000]
-	// [0.4444 0.0000 1.0000]
+	// [1.0000 0.4444 0.4444] [0.4444 1.0000 0.0000] [0.4444 0.0000 1.0000]
 }

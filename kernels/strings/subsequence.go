@@ -23,8 +23,7 @@ import (
 // where the span l(i) is the last index minus the first index, plus 1. k is divided by √(k(s,s)
 // k(t,t)) unless Raw is set. For a string shorter than Length, k is 0.
 //
-// A value takes at most O(Length·|s|·|t|) operations. It takes fewer if s and t have few equal
-// characters, because only pairs of equal characters contribute.
+// A value takes at most O(Length·|s|·|t|) operations, fewer if s and t have few equal characters.
 type Subsequence struct {
 	Length int     // ≥ 1
 	Decay  float64 // 0 < Decay ≤ 1
@@ -126,9 +125,8 @@ func (k Subsequence) Diag(ctx context.Context, texts []string, o objects.Options
 	return k.evaluator().Diag(ctx, len(texts), o, k.worker(c, coded, coded))
 }
 
-// feasible returns an error if a call needs too many operations or too much memory. A call
-// evaluates each text of a with all texts of b or, if lower is set, with itself and the preceding
-// texts of a. To normalize, it evaluates each text with itself.
+// feasible returns an error if a call needs too many operations or too much memory. A call evaluates each text of a
+// with all texts of b or, if lower is set, with itself and the preceding texts of a.
 func (k Subsequence) feasible(c *coder, a, b [][]int32, lower bool, o objects.Options) error {
 	operations, longest := k.operations(c, a, b, lower), 0
 	for _, list := range [][][]int32{a, b} {
@@ -147,11 +145,9 @@ func (k Subsequence) feasible(c *coder, a, b [][]int32, lower bool, o objects.Op
 	return pairwise.CheckMemory(o, description, 2*float64(k.Length)*float64(longest))
 }
 
-// operations returns the number of operations that dynamic counts if it evaluates each text of a
-// with all texts of b or, if lower is set, with itself and the preceding texts of a. The result
-// includes the last row of each value, which dynamic omits. A character of s takes one operation
-// per level for each position of t after the first occurrence of the character in t. The sum over
-// pairs of texts therefore reduces to a sum over characters.
+// operations returns the number of operations that dynamic counts for the same pairs as in feasible. A character of
+// s takes one operation per level for each position of t after the character's first occurrence in t, so that the
+// sum over pairs of texts reduces to a sum over characters. The last row, which dynamic omits, is included.
 func (k Subsequence) operations(c *coder, a, b [][]int32, lower bool) float64 {
 	count, rescaled := make([]float64, c.size()), 0.0
 	add := func(s []int32) {
@@ -199,7 +195,7 @@ func (k Subsequence) worker(c *coder, a, b [][]int32) func(stop pairwise.Stop) f
 	}
 	powers := make([]float64, longest+1)
 	for d := range powers {
-		// Powers below 1e-280 become 0, because they are negligible and subnormal numbers are slow.
+		// Powers below 1e-280 become 0: they are negligible, and subnormal numbers are slow.
 		if p := elementary.Pow(k.Decay, float64(d)); p > 1e-280 {
 			powers[d] = p
 		}

@@ -1,5 +1,4 @@
-// Package trees implements kernels over labeled, ordered trees in the bracket notation of the Penn
-// Treebank:
+// Package trees implements kernels over labeled, ordered trees in the bracket notation of the Penn Treebank:
 //
 //	(S (NP (DT the) (NN cat)) (VP (VBZ sleeps)))
 //

@@ -14,8 +14,7 @@ func Parse(text string) (*tree, error) {
 // Nodes returns the number of nodes, excluding words.
 func (t *tree) Nodes() int { return len(t.nodes) }
 
-// String returns the tree in brackets, with one space between children; "" for a tree without
-// nodes.
+// String returns the tree in brackets, with one space between children; "" for a tree without nodes.
 func (t *tree) String() string {
 	if len(t.nodes) == 0 {
 		return ""

@@ -11,9 +11,8 @@ import (
 	"github.com/mercer-go/mercer/kernels/trees"
 )
 
-// TestPairsOfDifferentProductionsTakeNoMemory compares two trees with different roots above the
-// same 4000 leaves. No two leaves of a tree have the same production, so that k(a, b) is
-// 4000·Decay. The evaluation must not store the pairs of different leaves.
+// TestPairsOfDifferentProductionsTakeNoMemory compares two trees with different roots above the same 4000 leaves,
+// all of different productions. The evaluation must not store the pairs of different leaves.
 func TestPairsOfDifferentProductionsTakeNoMemory(t *testing.T) {
 	const n = 4000
 	tree := func(root string) string {
@@ -33,7 +32,7 @@ func TestPairsOfDifferentProductionsTakeNoMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The tolerance allows for n additions, each with an error of at most 2⁻⁵³ of the final sum.
+	// The tolerance allows for n additions.
 	if v, want := cross.Row(0)[0], n*k.Decay; math.Abs(v-want) > n*0x1p-53*want {
 		t.Errorf("k(a, b) is %v, not %v", v, want)
 	}

@@ -48,8 +48,7 @@ func TestEstimatedOperationsAreCounted(t *testing.T) {
 	}
 }
 
-// TestOneValueCanBeStopped checks that the evaluation of one pair calls stop after every Poll
-// operations.
+// TestOneValueCanBeStopped checks that the evaluation of one pair calls stop after every Poll operations.
 func TestOneValueCanBeStopped(t *testing.T) {
 	const n, calls = 6000, 3
 	g := grammar{}
@@ -70,9 +69,8 @@ func TestOneValueCanBeStopped(t *testing.T) {
 	}
 }
 
-// TestWorkThatCannotEndIsRefused checks the errors for too many operations and for too much memory.
-// 50,000 trees with the same 3,000 leaves have 3000²·50000²/2 = 1.1·10¹⁶ pairs of leaves. The 9·10⁶
-// pairs of two such trees take 72 MB per thread.
+// TestWorkThatCannotEndIsRefused checks the errors for too many operations, 1.1·10¹⁶ pairs of leaves, and for too
+// much memory, 72 MB per thread.
 func TestWorkThatCannotEndIsRefused(t *testing.T) {
 	tree := flatTree(3000, 1)
 	k := Subtree{Decay: 0.1}

@@ -22,8 +22,7 @@ type child struct {
 	word string
 }
 
-// maxDepth bounds the nesting of brackets, so that no text can exhaust the stack of a recursive
-// traversal.
+// maxDepth bounds the nesting of brackets, so that no text can exhaust the stack of a recursive traversal.
 const maxDepth = 10_000
 
 // parseError is an error in a tree's text, with the position of the error.

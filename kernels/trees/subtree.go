@@ -22,13 +22,11 @@ import (
 //	C(m, n) = 0                                          if the productions differ
 //	        = Decay Π_i (1 + C(child_i m, child_i n))   otherwise
 //
-// where i runs over the children that are nodes. Decay in (0, 1] downweights large subtrees: a
-// subtree of p productions has the weight Decay^p. k is divided by √(k(a,a) k(b,b)) unless Raw is
-// set.
+// where i runs over the children that are nodes. Decay in (0, 1] downweights large subtrees: a subtree of p
+// productions has the weight Decay^p. k is divided by √(k(a,a) k(b,b)) unless Raw is set.
 //
-// Only pairs of nodes with the same production are visited (Moschitti 2006, Making tree kernels
-// practical for natural language learning). The cost is at most O(|a|·|b|), and close to |a|+|b|
-// for parse trees of natural language.
+// The cost is at most O(|a|·|b|), and close to |a|+|b| for parse trees of natural language (Moschitti 2006, Making
+// tree kernels practical for natural language learning).
 type Subtree struct {
 	Decay float64
 	Raw   bool // whether k is not normalized
@@ -107,9 +105,8 @@ func (k Subtree) Diag(ctx context.Context, texts []string, o objects.Options) ([
 	return k.evaluator().Diag(ctx, len(trees), o, k.worker(g, trees, trees))
 }
 
-// feasible returns an error if a call needs too many operations or too much memory. A call
-// evaluates each tree of a with all trees of b or, if lower is set, with itself and the preceding
-// trees of a. To normalize, it evaluates each tree with itself.
+// feasible returns an error if a call needs too many operations or too much memory. A call evaluates each tree of a
+// with all trees of b or, if lower is set, with itself and the preceding trees of a.
 func (k Subtree) feasible(g grammar, a, b []indexed, lower bool, o objects.Options) error {
 	operations, pairs := operations(g, a, b, lower), 0.0
 	for _, list := range [][]indexed{a, b} {
@@ -132,14 +129,12 @@ func (k Subtree) feasible(g grammar, a, b []indexed, lower bool, o objects.Optio
 	if err := pairwise.Feasible(description, operations, "make productions more distinct, with finer labels"); err != nil {
 		return err
 	}
-	// pairs is the number of pairs of nodes with the same production if a tree is compared with itself,
-	// maximized over the trees. Two different trees have at most this number (Cauchy–Schwarz).
+	// pairs is the largest number of pairs of nodes with the same production in a comparison of a tree with itself.
+	// By Cauchy–Schwarz, two different trees have at most this number.
 	return pairwise.CheckMemory(o, description, pairs)
 }
 
-// operations returns the number of operations that matcher counts if it evaluates each tree of a
-// with each tree of b or, if lower is set, with itself and each preceding tree of a. The sum is
-// over the productions instead of over the pairs of trees.
+// operations returns the number of operations that matcher counts for the same pairs as in feasible.
 func operations(g grammar, a, b []indexed, lower bool) float64 {
 	work, sum := make([]float64, len(g)), 0.0
 	add := func(t indexed) {
@@ -199,8 +194,7 @@ func (g grammar) index(t *tree) indexed {
 	x := indexed{make([]int32, len(t.nodes)), make([][]int32, len(t.nodes))}
 	var b strings.Builder
 	for i, n := range t.nodes {
-		// Labels and words contain no brackets or spaces, so that the text identifies the
-		// production.
+		// Labels and words contain no brackets or spaces, so that the text identifies the production.
 		b.Reset()
 		b.WriteString(n.label)
 		for _, c := range n.children {
@@ -270,9 +264,8 @@ func (m *matcher) load(t indexed) {
 	}
 }
 
-// value returns k of the loaded tree and b without normalization. The nodes of b are in postorder,
-// so that pairs of children are evaluated before pairs of their parents. Pairs with different
-// productions are not stored.
+// value returns k of the loaded tree and b without normalization. The nodes of b are in postorder, so that pairs of
+// children are evaluated before pairs of their parents.
 func (m *matcher) value(b indexed, stop pairwise.Stop) float64 {
 	m.common, m.first = m.common[:0], m.first[:0]
 	sum, firstNode, pending := 0.0, 0, 0

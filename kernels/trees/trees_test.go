@@ -73,8 +73,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// subtrees lists the subtrees with the given root: it maps their texts to their numbers of
-// productions.
+// subtrees lists the subtrees with the given root: it maps their texts to their numbers of productions.
 func subtrees(tree *bracket) map[string]int {
 	// Enumerate every combination of children, with each child expanded or not.
 	options := []string{"(" + tree.label}
@@ -172,8 +171,8 @@ func TestSubtreeBruteForce(t *testing.T) {
 		for i := range list {
 			for j := range list {
 				got, want := gram.Row(i)[j], brute(list[i], list[j], decay)
-				// The tolerance is relative, because all terms are positive. A term is a product
-				// with about ten roundings.
+				// The tolerance is relative, because all terms are positive. A term is a product with about ten
+				// roundings.
 				if math.Abs(got-want) > 200*0x1p-53*want {
 					t.Fatalf("%s and %s: %v, want %v", texts[i], texts[j], got, want)
 				}
@@ -182,17 +181,15 @@ func TestSubtreeBruteForce(t *testing.T) {
 	}
 }
 
-// TestWorkedNounPhrase checks that a noun phrase, similar to the example of Collins and Duffy
-// (2001), has six subtrees: the phrase with or without each of the two words, and each word alone.
+// TestWorkedNounPhrase checks a noun phrase similar to the example of Collins and Duffy (2001).
 func TestWorkedNounPhrase(t *testing.T) {
 	ctx, k := context.Background(), trees.Subtree{Decay: 1, Raw: true}
 	gram, err := k.Gram(ctx, []string{"(NP (D the) (N apple))", "(NP (D an) (N apple))"}, objects.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The first phrase has six subtrees: D → the, N → apple, and NP → D N with each of its two
-	// children expanded or not. The second phrase has three of them: N → apple, and NP → D N with N
-	// expanded or not.
+	// The first phrase has six subtrees: D → the, N → apple, and NP → D N with each of its two children expanded
+	// or not. The second phrase has three of them: N → apple, and NP → D N with N expanded or not.
 	for i, want := range []float64{6, 3, 3, 6} {
 		if gram.Data[i] != want {
 			t.Errorf("value %d is %v, want %v", i, gram.Data[i], want)
@@ -234,8 +231,7 @@ func TestProperties(t *testing.T) {
 				if v != parallel.Row(i)[j] || v != gram.Row(j)[i] {
 					t.Fatalf("%v: (%d, %d) depends on the number of workers, or is not symmetric", k, i, j)
 				}
-				// The tolerance is for rounding errors: Gram and Cross add the same terms in
-				// different orders.
+				// Gram and Cross add the same terms in different orders.
 				if i < 30 && math.Abs(v-cross.Row(i)[j]) > 2000*0x1p-53*v {
 					t.Fatalf("%v: (%d, %d) is %v in Gram, %v in Cross", k, i, j, v, cross.Row(i)[j])
 				}
