@@ -8,11 +8,9 @@ import (
 	"github.com/mercer-go/mercer/internal/elementary"
 )
 
-// sigmoid returns the A ≤ 0 and B for which 1/(1 + exp(A f + B)) best fits the probability of sign 1. A and B
-// minimize the cross-entropy with Platt's regularized targets (Platt 1999; Lin, Lin and Weng 2007). If the values f
-// and the signs are independent or negatively related, the minimum with A ≤ 0 is at A = 0, because the
-// cross-entropy is convex. The probability is then the mean of the targets. The probability does not depend on the
-// scale of the values.
+// sigmoid returns the A ≤ 0 and B for which 1/(1 + exp(A f + B)) best fits the probability of sign 1: they
+// minimize the cross-entropy with Platt's regularized targets (Platt 1999; Lin, Lin and Weng 2007). If the values
+// f and the signs are independent or negatively related, A is 0, and the probability is the mean of the targets.
 func sigmoid(values, sign, weight []float64) (a, b float64) {
 	scale := 0.0
 	for _, f := range values {
@@ -109,8 +107,8 @@ func freeSigmoid(values, sign, weight []float64) (a, b float64) {
 	return a, b
 }
 
-// couple sets p to the minimum of Σ_{t≠u} (r_ut p_t − r_tu p_u)² with Σp = 1 (Wu, Lin and Weng 2004, algorithm 2).
-// Here r_tu is the probability of class t given that the class is t or u, and p_t the probability of class t.
+// couple sets p to the minimum of Σ_{t≠u} (r_ut p_t − r_tu p_u)² with Σp = 1, where r_tu is the probability of
+// class t given that the class is t or u (Wu, Lin and Weng 2004, algorithm 2).
 func couple(p []float64, r *mat.Dense) {
 	k := len(p)
 	q := mat.NewDense(k, k, nil)

@@ -10,21 +10,17 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// descent solves a Problem of the linear kernel on sparse samples by dual coordinate descent with
-// shrinking (Hsieh, Chang, Lin, Keerthi and Sundararajan 2008). It stores w = Σ_i s_i α_i x_i. A
-// step of variable i reads and writes the elements of w in the columns that x_i stores, and needs
-// no row of K. Unlike the problem of the paper, a Problem has the constraint Σ_i s_i α_i = κ, where
-// κ is the sum for the initial α. The multiplier of this constraint is the intercept b. descent
-// uses the method of multipliers (Hestenes 1969; Powell 1969) for the constraint. The steps
-// minimize
+// descent solves a Problem of the linear kernel on sparse samples by dual coordinate descent with shrinking
+// (Hsieh, Chang, Lin, Keerthi and Sundararajan 2008). It stores w = Σ_i s_i α_i x_i; a step of variable i reads
+// and writes the elements of w in the columns that x_i stores. Unlike the problem of the paper, a Problem has the
+// constraint Σ_i s_i α_i = κ, where κ is the sum for the initial α. Its multiplier is the intercept b. By the
+// method of multipliers (Hestenes 1969; Powell 1969), the steps minimize
 //
 //	½‖w‖² + Σ_i p_i α_i + b₀(Σ_i s_i α_i − κ) + (ρ/2)(Σ_i s_i α_i − κ)²
 //
-// over one variable at a time. This is the problem of the paper with √ρ as an additional feature.
-// After each pass over the variables b₀ increases by ρ(Σ_i s_i α_i − κ). ρ is a sixteenth of the
-// mean of ‖x‖². For texts (tf-idf, counts of words and of character n-grams), a ρ of 1/100 to 1/10
-// of the mean takes a third to two thirds as many passes as a ρ equal to the mean. At the end α is
-// projected onto the constraint, and optimality conditions and duality gap are computed as in SMO.
+// over one variable at a time. After each pass over the variables b₀ increases by ρ(Σ_i s_i α_i − κ). ρ is a
+// sixteenth of the mean of ‖x‖², for which fits of texts take a third to two thirds as many passes as for the
+// mean. At the end α is projected onto the constraint.
 type descent struct {
 	*smo
 	rows   backend.CSR[float64]
@@ -43,15 +39,13 @@ type descent struct {
 	maxGradient, minGradient float64
 }
 
-// expectedPasses is the expected number of passes of coordinate descent over all variables. Fits of
-// texts take 10 to 500 passes. Most of these passes are over a quarter of the variables.
+// expectedPasses is the expected number of passes of coordinate descent over all variables. Fits of texts take 10
+// to 500 passes, most of them over a quarter of the variables.
 const expectedPasses = 100
 
-// descentWork returns the number of elements of w that coordinate descent may read and write before
-// SMO takes over, or 0 if SMO is faster from the start. Computing K takes n² writes and Σ c²
-// multiply-adds, where c is the number of nonzeros in a column of X. A pass of coordinate descent
-// reads and writes w once for each nonzero. The limit is four times the count for K, because this
-// count omits the steps of SMO and repeated computations of rows of K.
+// descentWork returns the number of elements of w that coordinate descent may read and write before SMO takes
+// over, or 0 if SMO is faster from the start. The limit is four times the operations that compute K, because SMO
+// also takes steps and computes rows of K repeatedly.
 func descentWork(k kernels.Kernel, points numeric.Points) int {
 	x := points.Sparse
 	if _, linear := k.(kernels.Linear); !linear || x == nil {
@@ -76,8 +70,8 @@ func descentWork(k kernels.Kernel, points numeric.Points) int {
 
 // descend solves the problem of s, which must not be shrunk. It stops when the violation of the optimality
 // conditions is at most Tol and the duality gap is at most Tol/1000 of the objective. The argument work limits the
-// number of reads and writes of elements of w. If the limit is reached before convergence, descend returns nil. SMO
-// can then continue from s, which has a feasible α and the F of this α.
+// number of reads and writes of elements of w. If descend does not converge, it returns nil, and SMO can continue
+// from s.
 func (s *smo) descend(work int) (*Result, error) {
 	alpha, f := slices.Clone(s.alpha), slices.Clone(s.f)
 	d := newDescent(s)
@@ -100,9 +94,8 @@ func (s *smo) descend(work int) (*Result, error) {
 		}
 		last := d.work >= work || s.steps >= s.set.MaxIter
 		if gap > target && !last {
-			// If a pass converges without reducing the excess, the active variables cannot satisfy the
-			// constraint, for example because all of them are at bounds. But b has changed, and inactive
-			// variables may be free now. Restore them.
+			// If a pass converges without reducing the excess, the active variables cannot satisfy the constraint.
+			// But b has changed, and inactive variables may be free now. Restore them.
 			if pass <= target && math.Abs(d.excess) >= 0.99*previousExcess {
 				d.restore()
 			}
@@ -134,7 +127,6 @@ func newDescent(s *smo) *descent {
 		d.rho += d.square[r] / (16 * float64(s.n))
 	}
 	// |Σ s_i α_i − κ| is at most about Σ c_i. A pass can therefore change b by 1 only if ρ ≥ 1/Σ c_i.
-	// This matters if Σ c_i is small, because b is then the largest part of f.
 	total := 0.0
 	for _, c := range d.c {
 		total += c
@@ -232,10 +224,8 @@ func (d *descent) move(r int, t float64) {
 	d.work += d.rows.Indptr[r+1] - d.rows.Indptr[r]
 }
 
-// settle projects α onto the constraint. It moves the free variables towards their bounds, each by
-// the same fraction of its distance. If the free variables do not suffice, it moves all other
-// variables, too. Then it computes w and F without the rounding errors that the steps have
-// accumulated.
+// settle projects α onto the constraint. It moves the free variables, and if these do not suffice all variables,
+// towards their bounds, each by the same fraction of its distance. Then it recomputes w and F.
 func (d *descent) settle() {
 	d.b -= d.rho * d.excess
 	for _, all := range []bool{false, true} {

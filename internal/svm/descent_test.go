@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// sparseRows returns n rows with about perRow nonzeros in d columns, more in the first columns, and
-// the signs of a linear function with noise.
+// sparseRows returns n rows with about perRow nonzeros in d columns, and the signs of a linear function with
+// noise.
 func sparseRows(r *rand.Rand, n, d, perRow int) (x backend.Host[float64], sign []float64) {
 	x = backend.NewHost[float64](n, d)
 	for i := range n {
@@ -101,9 +101,8 @@ func descentCases() map[string]*Problem {
 	return cases
 }
 
-// TestDescentSolvesTheProgramOfSMO compares coordinate descent with SMO. It also compares SMO alone
-// with SMO that continues after one pass of coordinate descent. For each solution it checks the
-// optimality conditions.
+// TestDescentSolvesTheProgramOfSMO compares coordinate descent, and SMO that continues after one pass of it, with
+// SMO. For each solution it checks the optimality conditions.
 func TestDescentSolvesTheProgramOfSMO(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const tol = 1e-6
@@ -142,8 +141,7 @@ func TestDescentSolvesTheProgramOfSMO(t *testing.T) {
 	}
 }
 
-// checkOptimal checks α ∈ [0, c], the constraint, f = wᵀx, the slopes of the objective, and the
-// duality gap computed from the objective of the primal.
+// checkOptimal checks the constraints, the slopes of the objective, and the duality gap computed from the primal.
 func checkOptimal(t *testing.T, description string, p *Problem, start []float64, got *Result) {
 	t.Helper()
 	n := p.X.Rows
@@ -177,8 +175,8 @@ func checkOptimal(t *testing.T, description string, p *Problem, start []float64,
 		}
 		primal += p.C[i] * max(-p.Sign[i]*(f+got.Intercept)-p.P[i], 0)
 	}
-	// F is a sum of at most n·60 terms. The bound on its rounding error assumes that neither the
-	// positive terms nor the negative terms add up to more than large.
+	// The rounding error of F, a sum of at most n·60 terms; large bounds the sums of positive and of negative
+	// terms.
 	rounding := float64(n) * 60 * 0x1p-52 * (1 + large)
 	if maxV-minV > got.Tol+rounding {
 		t.Errorf("%s: the conditions are violated by %g, not %g", description, maxV-minV, got.Tol)
@@ -188,8 +186,8 @@ func checkOptimal(t *testing.T, description string, p *Problem, start []float64,
 	}
 }
 
-// TestDescentEnds checks that a canceled context ends a pass, that descend returns the error of the
-// function report, and that an overflow of values leads to the same error as in SMO.
+// TestDescentEnds checks that descend returns the error of a canceled context or of report, and that an overflow
+// of values leads to the same error as in SMO.
 func TestDescentEnds(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	set, err := Params{}.WithDefaults(1000)
@@ -219,8 +217,8 @@ func TestDescentEnds(t *testing.T) {
 	}
 }
 
-// TestDescentIsChosenByCost checks that problems of many rows with few columns are solved without K,
-// and that few rows with many columns, and other kernels, are solved with K.
+// TestDescentIsChosenByCost checks that problems of many rows with few columns are solved without K, and other
+// problems with K.
 func TestDescentIsChosenByCost(t *testing.T) {
 	x, sign := sparseRows(rand.New(rand.NewPCG(3, 0)), 3000, 60, 6)
 	one := func(int) float64 { return 1 }

@@ -14,9 +14,8 @@ func initial(alpha, c []float64, sum float64) {
 	}
 }
 
-// separate turns p, a problem of two classes, into the ν formulation. The argument first is the number of rows of
-// the first class. In cross-validation the rows of a class may have too little weight for Nu. Their α are then at
-// the bounds.
+// separate turns p, a problem of two classes with first rows in the first class, into the ν formulation. In
+// cross-validation the rows of a class may have too little weight for Nu; their α are then at the bounds.
 func (f *Pairs) separate(p *Problem, first int) {
 	p.nu = nuClasses
 	clear(p.P)
@@ -32,8 +31,8 @@ func (f *Pairs) separate(p *Problem, first int) {
 	initial(p.Alpha[first:], p.C[first:], sum)
 }
 
-// maxNu returns the largest feasible ν for two classes of total weights a and b. For each class,
-// the ν formulation requires Σα = (a + b)ν/2, and Σα is at most the weight of the class.
+// maxNu returns the largest feasible ν for two classes of total weights a and b: for each class, Σα = (a + b)ν/2
+// is at most the weight of the class.
 func maxNu(a, b float64) float64 { return 2 * min(a, b) / (a + b) }
 
 // CheckNu returns an error if Nu is not feasible for a pair of classes.
@@ -57,8 +56,7 @@ func (f *Pairs) CheckNu() error {
 	return nil
 }
 
-// separateViolation implements the method violation for the ν formulations, in which the variables of
-// each sign have a constraint of their own. It computes s.v and subtracts a constant for each sign.
+// separateViolation implements the method violation for the ν formulations.
 func (s *smo) separateViolation() (maxV, minV float64) {
 	maxV, minV = math.Inf(-1), math.Inf(1)
 	for i := range s.v {
@@ -101,9 +99,8 @@ func (s *smo) limits(sign float64) (maxV, minV float64) {
 	return maxV, minV
 }
 
-// level computes v, and returns the mean of v_i over the free variables with s_i = sign. At the
-// solution these v_i are equal up to the tolerance. If there is no free variable, level returns the
-// middle of the interval of optimal values.
+// level computes v, and returns the mean of v_i over the free variables with s_i = sign or, if there is no free
+// variable, the middle of the interval of optimal values.
 func (s *smo) level(sign float64) float64 {
 	sum, free := 0.0, 0
 	for i := range s.v {
@@ -125,10 +122,10 @@ func (s *smo) level(sign float64) float64 {
 	return (maxV + minV) / 2
 }
 
-// settle converts the solved ν formulation to the equivalent problem with C or ε. It returns the intercept b, and C
-// or ε. Let V₊ and V₋ be the results of level for the signs 1 and −1. For classes, b is (V₋ + V₊)/2 and the margin
-// is ρ = (V₋ − V₊)/2. The quotients α/ρ and b/ρ solve the problem with the bounds c_i/ρ. For regression, ε is
-// (V₊ − V₋)/2 (Chang and Lin 2001, Training ν-support vector classifiers and Training ν-support vector regression).
+// settle converts the solved ν formulation to the equivalent problem with C or ε (Chang and Lin 2001, Training
+// ν-support vector classifiers and Training ν-support vector regression). It returns the intercept b, and C or ε.
+// Let V₊ and V₋ be the results of level for the signs 1 and −1. Then b = (V₋ + V₊)/2. For classes the margin is ρ
+// = (V₋ − V₊)/2, and α/ρ and b/ρ solve the problem with the bounds c_i/ρ. For regression, ε is (V₊ − V₋)/2.
 func (s *smo) settle() (intercept, parameter float64, err error) {
 	rise, fall := s.level(1), s.level(-1)
 	form := s.full.nu
@@ -157,9 +154,8 @@ func (s *smo) settle() (intercept, parameter float64, err error) {
 	return intercept / margin, 1 / margin, nil
 }
 
-// minimizeSeparately is minimize for the ν formulations, where a step changes two variables with
-// equal s_i. As in LIBSVM, it considers for each sign the pairs of the variable with the largest v
-// and another variable. It selects the pair for which the objective decreases most.
+// minimizeSeparately is minimize for the ν formulations. As in LIBSVM, it considers for each sign the pairs of the
+// variable with the largest v and another variable, and selects the pair for which the objective decreases most.
 func (w *working) minimizeSeparately(tol float64, limit int) int {
 	sign := func(a int) int {
 		if w.sign[a] > 0 {

@@ -15,7 +15,7 @@ import (
 
 // Pairs specifies the machines of all pairs of K classes. For two classes p < q, f and b minimize ½‖f‖² + C Σ w_i
 // max(1 − y_i(f(x_i) + b), 0) over the rows of both classes, with y_i = −1 for class p and 1 for class q. If Nu is
-// not 0, f, b and the margin ρ minimize ½‖f‖² + Σ w_i max(ρ − y_i(f(x_i) + b), 0) − Nu ρ Σw. Solve then divides f,
+// not 0, f, b and the margin ρ minimize ½‖f‖² + Σ w_i max(ρ − y_i(f(x_i) + b), 0) − Nu ρ Σw, and Solve divides f,
 // b and ρ by ρ, which gives the machine for C = 1/ρ.
 type Pairs struct {
 	Kernel  kernels.Kernel
@@ -31,23 +31,19 @@ type Pairs struct {
 	gram      *gram // k(X, X)
 }
 
-// At returns the index of the pair of classes a < b among the pairs of k classes: (0, 1),
-// (0, 2), …, (1, 2), ….
+// At returns the index of the pair of classes a < b among the pairs of k classes: (0, 1), (0, 2), …, (1, 2), ….
 func At(a, b, k int) int { return a*(2*k-a-1)/2 + b - a - 1 }
 
 // workers is the maximum number of pairs that are solved at the same time.
 const workers = 8
 
-// sharedFeatures is the minimum number of features for which the machines of more than two classes
-// share k(X, X): each machine copies rows of this matrix instead of computing its own rows. With
-// the shared matrix, fits to 5600 letters of 26 classes take 1.4, 0.73 and 0.36 times as long for
-// 16, 64 and 192 features. Fits to 2000, 5000 and 10,000 images of 784 features take 0.15, 0.41 and
-// 0.58 times as long (two threads, AVX-512, 2026-11-27).
+// sharedFeatures is the minimum number of features for which the machines of more than two classes copy rows of a
+// shared k(X, X). Fits to 5600 letters of 26 classes then take 1.4, 0.73 and 0.36 times as long for 16, 64 and 192
+// features (two threads, AVX-512, 2026-11-27).
 const sharedFeatures = 64
 
-// Allot limits the caches of all pairs of classes that are solved at the same time to half of the
-// memory that the fit may take. It makes the pairs share k(X, X) if this is faster, if the matrix
-// fits in half of one cache, and if the memory suffices for the matrix and the caches.
+// Allot limits the caches of all pairs of classes that are solved at the same time to half of the memory that the
+// fit may take. It makes the pairs share k(X, X) if this is faster and the matrix fits in half of one cache.
 func (f *Pairs) Allot(dev backend.Device, memory int64) {
 	n, cacheMemory := int64(f.X.Rows), CacheWithin(dev, memory, math.MaxInt64)
 	shareGram := len(f.Rows) > 2 && f.X.Sparse == nil && f.X.Cols >= sharedFeatures && 8*n*n <= min(f.Params.Cache, cacheMemory)/2
@@ -164,10 +160,9 @@ func (f *Pairs) Solve(t *run.Task, share float64) ([]*Result, error) {
 	return results, t.Step("solve", share)
 }
 
-// Support collects the support vectors of all machines by class. The results are the indices of the support vectors
-// in the order of their classes, the support vectors, their coefficients, and the number for each class. The matrix
-// coef has K−1 columns, one for each other class b in ascending order. For a support vector of class a, column b
-// holds its coefficient in the machine of a and b.
+// Support collects the support vectors of all machines by class. The results are the indices of the support
+// vectors in the order of their classes, the support vectors, their coefficients, and the number for each class.
+// The matrix coef has K−1 columns, one for the machine with each other class in ascending order.
 func (f *Pairs) Support(results []*Result) (rows []int, points numeric.Points, coef backend.Host[float64], counts []float64) {
 	k := len(f.Rows)
 	counts = make([]float64, k)
@@ -196,16 +191,14 @@ func (f *Pairs) Support(results []*Result) (rows []int, points numeric.Points, c
 	return rows, f.X.Take(rows), coef, counts
 }
 
-// quietly solves one machine without reporting progress. The caller reports the number of solved
-// pairs.
+// quietly solves one machine without reporting progress.
 func (f *Pairs) quietly(t *run.Task, p *Problem) (*Result, error) {
 	return Solve(t, p, f.Params, func(float64) error { return t.Stopped() })
 }
 
-// Sigmoids fits to each machine the A ≤ 0 and B for which 1/(1 + exp(A(f(x) + b) + B)) is the
-// probability of its second class. For each pair, it computes the values f(x) + b of held-out
-// samples with five machines, each fitted to four fifths of the samples (Platt 1999). Sigmoids
-// reports the progress of the task from base to 1.
+// Sigmoids fits to each machine the A ≤ 0 and B for which 1/(1 + exp(A(f(x) + b) + B)) is the probability of its
+// second class, from the values f(x) + b of held-out samples in a cross-validation of Parts folds (Platt 1999).
+// Sigmoids reports the progress of the task from base to 1.
 func (f *Pairs) Sigmoids(t *run.Task, base float64, seed uint64) (a, b []float64, err error) {
 	k := len(f.Rows)
 	a, b = make([]float64, k*(k-1)/2), make([]float64, k*(k-1)/2)
@@ -223,12 +216,10 @@ func (f *Pairs) Sigmoids(t *run.Task, base float64, seed uint64) (a, b []float64
 	return a, b, err
 }
 
-// Parts is the number of folds of the cross-validation that computes the decision values to which
-// Sigmoids fits the sigmoid of a pair of classes.
+// Parts is the number of folds of the cross-validation in Sigmoids.
 const Parts = 5
 
-// heldOut returns the decision values of the rows of a pair, each computed by a machine that was
-// fitted without this row.
+// heldOut returns the decision values of the rows of a pair, each by a machine that was fitted without this row.
 func (f *Pairs) heldOut(t *run.Task, mem *memory, seed uint64, pair, a, b int) (values, sign, weight []float64, err error) {
 	r := rand.New(rand.NewPCG(seed, uint64(pair)))
 	// Divide each class separately: if each class has two rows, every machine has both classes.
@@ -281,8 +272,8 @@ func (f *Pairs) heldOut(t *run.Task, mem *memory, seed uint64, pair, a, b int) (
 	return values, sign, weight, nil
 }
 
-// forEachPair calls work for every pair of classes a < b on several goroutines. If there is more than one
-// pair, it reports the number of solved pairs as progress from base to base + share.
+// forEachPair calls work for every pair of classes a < b on several goroutines. If there is more than one pair, it
+// reports the number of solved pairs as progress from base to base + share.
 func (f *Pairs) forEachPair(t *run.Task, base, share float64, work func(mem *memory, pair, a, b int) error) error {
 	k := len(f.Rows)
 	if k == 2 {

@@ -14,9 +14,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestSharedGram compares machines that share k(X, X) with machines that compute their own rows. It
-// checks that both find the same minima, also after shrinking, that the plan includes the matrix,
-// and that the machines share no matrix if its plan exceeds the memory.
+// TestSharedGram checks that machines that share k(X, X) find the same minima as others, also after shrinking,
+// that the plan includes the matrix, and that it is not shared if the plan exceeds the memory.
 func TestSharedGram(t *testing.T) {
 	t.Log("seed 71")
 	for name, n := range map[string]int{"cpu": 3300, "ref": 90} { // shrinking occurs in a pair of 2200 rows

@@ -16,13 +16,12 @@ import (
 // CacheBytes is the default memory of a RowCache.
 const CacheBytes = 512 << 20
 
-// RowCache caches rows of K = k(X, X) for learners that repeatedly need some of the rows, such as
-// perceptrons and SMO. The backend computes the missing rows of a request in one call. The rows are
-// stored in Go memory, and replace the least recently used rows.
+// RowCache caches rows of K = k(X, X) for learners that repeatedly need some of the rows, such as perceptrons and
+// SMO. The backend computes the missing rows of a request in one call, and they replace the least recently used
+// rows.
 //
-// Diag is computed with distances of exactly 0. On some backends the bits of a row depend on the
-// other rows of the call. The order of requests must therefore depend only on the data. Only one
-// goroutine may use a RowCache.
+// Only one goroutine may use a RowCache. On some backends the bits of a row depend on the other rows of the call,
+// so that the order of requests must depend only on the data.
 type RowCache struct {
 	b    backend.Backend[float64]
 	k    kernels.Kernel
@@ -54,8 +53,7 @@ type CacheSize struct {
 	Batch int   // maximum number of rows that the backend computes in one call
 }
 
-// NewRowCache copies X to the device and allocates the Go memory for rows. The caller must close
-// the cache.
+// NewRowCache copies X to the device and allocates the Go memory for rows. The caller must close the cache.
 func NewRowCache(ctx context.Context, b backend.Backend[float64], k kernels.Kernel, x numeric.Points, size CacheSize) (*RowCache, error) {
 	return newPointCache(ctx, b, k, x, size, &memory{})
 }
@@ -150,8 +148,7 @@ func newGram(b backend.Backend[float64], k kernels.Kernel, x numeric.Points) (ou
 	return out, err
 }
 
-// copyLower copies the lower triangle of a square matrix to its upper triangle, in blocks that fit
-// in the first-level cache.
+// copyLower copies the lower triangle of a square matrix to its upper triangle.
 func copyLower(a backend.Host[float64]) {
 	const block = 32
 	blocks := (a.Rows + block - 1) / block
@@ -199,10 +196,9 @@ func (g *gram) cache(k kernels.Kernel, size CacheSize, m *memory) *RowCache {
 	return c
 }
 
-// CachePlan returns the memory of a RowCache in bytes, for n rows like those of x and batches of
-// minRows rows. In Go memory the cache stores a batch of samples, and as many rows of K as fit in
-// the given number of bytes, but at least minRows rows. On the device it stores X. It also needs
-// memory for a batch of rows of K, or for stagedBytes of it if the device can use Go memory.
+// CachePlan returns the memory of a RowCache in bytes, for n rows like those of x and batches of minRows rows. The
+// cache stores as many rows of K as fit in the given number of bytes, but at least minRows rows, and needs memory
+// for X and for a batch.
 func CachePlan(dev backend.Device, x numeric.Points, n int, bytes int64, minRows int) int64 {
 	b, row := dev.F64(), 8*int64(n)
 	total := min(row*int64(n), max(bytes, row*int64(minRows))) + x.PlacedBytes(b, n) + x.CopyBytes(minRows) + x.PlacedBytes(b, minRows)
@@ -220,9 +216,8 @@ func CacheWithin(dev backend.Device, memory, bytes int64) int64 {
 	return min(bytes, max(run.Available(dev, memory)/2, 1))
 }
 
-// memory holds allocations that the solver reuses for the next program. SMO on pairs of classes
-// solves hundreds of programs, and clearing new memory would take as long as computing rows of K.
-// Only one goroutine may use a memory.
+// memory holds allocations that the solver reuses for the next program, because clearing new memory would take as
+// long as computing rows of K. Only one goroutine may use a memory.
 type memory struct {
 	rows     []float64 // the slots of a RowCache
 	minSize  int       // minimum length of a new allocation of rows; the caller sets it to the length for the largest program
@@ -238,8 +233,7 @@ type memory struct {
 	up, down []int     // the candidates of a working set
 }
 
-// grow returns the first n elements of *s, with arbitrary contents. It allocates them if *s is
-// shorter.
+// grow returns the first n elements of *s, with arbitrary contents. It allocates them if *s is shorter.
 func grow[T any](s *[]T, n int) []T {
 	if cap(*s) < n {
 		*s = nil // free the old memory before the allocation
@@ -367,13 +361,12 @@ func (c *RowCache) compute(list []int) error {
 	return nil
 }
 
-// stagedBytes is the memory for a block of columns of K, which fits in the second- or third-level
-// cache.
+// stagedBytes is the memory for a block of columns of K, which fits in the second- or third-level cache.
 const stagedBytes = 2 << 20
 
-// write computes the rows of K for the samples x in the given slots. While the cache fills, the slots are
-// consecutive, and the backend writes the rows into them. After that write computes all rows block by block, and
-// copies each block into the slots: one call of the backend for each slot would pack all samples for each row.
+// write computes the rows of K for the samples x in the given slots. The backend writes rows of consecutive slots
+// in place. For other slots write computes blocks of columns and copies them, because a call for each slot would
+// pack all samples for each row.
 func (c *RowCache) write(slots []int, x backend.Matrix[float64]) error {
 	n := c.host.Rows
 	if slots[len(slots)-1]-slots[0] == len(slots)-1 && slices.IsSorted(slots) {

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestRowCache checks that Row returns the rows of K after any earlier requests, and that the cache
-// stores the most recently used rows.
+// TestRowCache checks that Row returns the rows of K after any earlier requests, and that the cache stores the
+// most recently used rows.
 func TestRowCache(t *testing.T) {
 	t.Log("seed 1")
 	for name, device := range map[string]string{"ref": "ref", "best": "cpu"} {
@@ -28,8 +28,7 @@ func TestRowCache(t *testing.T) {
 // plainQueue is a backend without Wrapper, which cannot use Go memory directly.
 type plainQueue struct{ backend.Backend[float64] }
 
-// testRowCache tests a cache on b. The argument bound is the tolerance of a kernel value, which is at most 1 and
-// computed from a squared distance below 64 with a small number of roundings.
+// testRowCache tests a cache on b. The argument bound is the tolerance of a kernel value, which is at most 1.
 func testRowCache(t *testing.T, b backend.Backend[float64], bound float64) {
 	const n, d = 37, 3
 	r := rand.New(rand.NewPCG(1, 0))
@@ -94,8 +93,7 @@ func testRowCache(t *testing.T, b backend.Backend[float64], bound float64) {
 	}
 }
 
-// TestScatteredRows checks rows that replace rows in scattered slots, where the cache computes blocks
-// of columns.
+// TestScatteredRows checks rows that replace rows in scattered slots.
 func TestScatteredRows(t *testing.T) {
 	const n, d, batch, bound = 2100, 2, 256, 64 * 0x1p-52 // the bound is that of testRowCache
 	t.Log("seed 2")

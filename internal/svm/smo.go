@@ -22,8 +22,7 @@ import (
 //	min ½ Σ_ij α_i α_j s_i s_j k(x_i, x_j) + Σ_i p_i α_i
 //	subject to Σ_i s_i α_i = its value for the initial α, 0 ≤ α_i ≤ c_i
 //
-// where s_i = ±1. Variable i belongs to row i mod n of X, because regression has two variables for
-// each row.
+// where s_i = ±1. Variable i belongs to row i mod n of X, because regression has two variables for each row.
 type Problem struct {
 	Kernel kernels.Kernel
 	X      numeric.Points // the samples, n rows
@@ -37,10 +36,9 @@ type Problem struct {
 	Inside bool      // for OneClass: whether Solve selects a b so large that f ≥ 0 at every row with α < c
 }
 
-// A form is a formulation in which a parameter ν replaces C or ε (Schölkopf, Smola, Williamson and
-// Bartlett 2000). The sum of α over the variables with s_i = 1 is fixed, and so is the sum over the
-// variables with s_i = −1. A step therefore changes two variables with equal s_i. At the end the
-// method settle converts the problem to the equivalent problem with C or ε.
+// A form is a formulation in which a parameter ν replaces C or ε (Schölkopf, Smola, Williamson and Bartlett 2000).
+// It fixes the sum of α over the variables with s_i = 1, and the sum over the others, so that a step changes two
+// variables with equal s_i.
 type form uint8
 
 const (
@@ -83,10 +81,8 @@ func (p Params) WithDefaults(n int) (Params, error) {
 }
 
 // Bytes returns the memory of Solve in bytes, for n rows like those of x. The argument nu reports whether the
-// problem is a ν formulation. SMO needs the cache, and two sets of points with one column each, for computing F at
-// the start and after shrinking. Coordinate descent needs a copy of the points, w and some vectors. If Solve begins
-// with coordinate descent, the result does not include the memory of SMO, which may follow. Solve reports that
-// memory by run.ReportPlan.
+// problem is a ν formulation. If Solve begins with coordinate descent, the result does not include the memory of
+// SMO, which may follow. Solve reports that memory by run.ReportPlan.
 func Bytes(dev backend.Device, k kernels.Kernel, x numeric.Points, n int, cache int64, nu bool) int64 {
 	if !nu && descentWork(k, x) > 0 {
 		return x.CopyBytes(n) + 12*int64(x.Cols) + 64*int64(n)
@@ -137,21 +133,18 @@ func ConvergenceWarning(results ...*Result) string {
 
 // smo solves a Problem by sequential minimal optimization in two levels.
 //
-// Let F_r = Σ_i s_i α_i k(x_i, x_r) and v_i = −F_r − s_i p_i. The solution is optimal if v_i ≤ v_j for each i whose
-// s_i α_i may increase and each j whose s_j α_j may decrease. A step changes a pair (i, j). Of the variables that
-// may increase, i has the largest v, and j is chosen so that the quadratic model of the objective decreases most
-// (Fan, Chen and Lin 2005, WSS 2). The steps run within a working set whose block of K is in memory. One half of
-// the set consists of the variables with the largest violations in both directions. The other half consists of
-// variables of the previous set, free variables first (Joachims 1998; Wen et al. 2018). After the steps in a set, F
-// is updated with the rows of K of the changed variables. The device computes these rows in batches, and a cache
-// stores them.
+// Let F_r = Σ_i s_i α_i k(x_i, x_r) and v_i = −F_r − s_i p_i. The solution is optimal if v_i ≤ v_j for each i
+// whose s_i α_i may increase and each j whose s_j α_j may decrease. A step changes a pair (i, j). Of the variables
+// that may increase, i has the largest v, and j is chosen so that the quadratic model of the objective decreases
+// most (Fan, Chen and Lin 2005, WSS 2). The steps run within a working set whose block of K is in memory: the
+// variables with the largest violations in both directions, and variables of the previous set, free variables
+// first (Joachims 1998; Wen et al. 2018). After the steps in a set, F is updated with the rows of K of the changed
+// variables, from a cache.
 //
-// Shrinking removes the rows whose variables stay at bounds, when these rows are at least a third of the rows in
-// use. When the remaining rows are optimal, one product on the device computes F of the removed rows, and SMO
-// continues with all rows.
+// Shrinking removes the rows whose variables stay at bounds, when these are at least a third of the rows in use.
+// When the remaining rows are optimal, SMO computes F of the removed rows and continues with all rows.
 //
-// For the linear kernel on sparse samples, coordinate descent (type descent) runs first if it is
-// expected to take less time. It usually solves the problem.
+// For the linear kernel on sparse samples, type descent runs first if it is expected to take less time.
 type smo struct {
 	ctx      context.Context
 	b        backend.Backend[float64]
@@ -203,8 +196,8 @@ func Solve(t *run.Task, p *Problem, set Params, report func(gap float64) error) 
 	})
 }
 
-// solve implements Solve. The argument work limits coordinate descent; if it is 0, SMO solves the whole problem.
-// Before SMO takes over from coordinate descent, solve calls the function continues.
+// solve implements Solve. The argument work limits coordinate descent; 0 means SMO alone. Before SMO takes over
+// from coordinate descent, solve calls the function continues.
 func solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Params, report func(gap float64) error, work int, continues func()) (*Result, error) {
 	s := &smo{ctx: ctx, b: b.With(ctx, nil), set: set, report: report, full: p, mem: cmp.Or(p.mem, &memory{})}
 	defer s.close()
@@ -240,9 +233,8 @@ func solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Para
 	}
 }
 
-// scaleTol multiplies the tolerance by the initial range of v if the range is below 1. This is
-// necessary for y of small values and for a small sum of α, because f is then small. The tolerance
-// remains at least the rounding error of v.
+// scaleTol multiplies the tolerance by the initial range of v if the range is below 1, for y of small values and
+// for a small sum of α. The tolerance remains at least the rounding error of v.
 func (s *smo) scaleTol() {
 	s.violation()
 	if len(s.v) == 0 {
@@ -380,12 +372,11 @@ func (s *smo) permitAll() {
 	}
 }
 
-// violation computes v and returns the largest v of the variables that may increase, and the
-// smallest v of the variables that may decrease.
+// violation computes v and returns the largest v of the variables that may increase, and the smallest v of the
+// variables that may decrease.
 //
-// In a ν formulation violation computes both numbers for each sign, and adds a constant to the v of
-// the sign so that the two numbers add to 0. It returns the numbers of the sign with the larger
-// difference.
+// In a ν formulation it computes both numbers for each sign, adds a constant to the v of the sign so that the two
+// numbers add to 0, and returns the numbers of the sign with the larger difference.
 func (s *smo) violation() (maxV, minV float64) {
 	if s.full.nu != plain {
 		return s.separateViolation()
@@ -485,9 +476,8 @@ func (s *smo) choose(maxV, minV float64) []int {
 	return set
 }
 
-// largest returns up to n variables in descending order of the key sign·v_i. It considers the variables whose
-// sign·(v_i + offset_i) exceeds floor. Whenever the list is full it raises floor, so that few variables enter the
-// list.
+// largest returns up to n variables in descending order of the key sign·v_i, of those whose sign·(v_i + offset_i)
+// exceeds floor. Whenever the list is full it raises floor.
 func largest(memory *[]int, n int, sign float64, v, offset []float64, floor float64) []int {
 	list := grow(memory, 4*n)[:0]
 	key := func(i int) float64 { return sign * v[i] }
@@ -545,8 +535,7 @@ func (s *smo) workOn(set []int, gap float64) error {
 	return s.update(changed)
 }
 
-// update adds Σ_r moved_r K_r, the sum over the given rows r, to F. Each block of F stays in the first-level cache
-// for all rows.
+// update adds Σ_r moved_r K_r, the sum over the given rows r, to F, in blocks that stay in the first-level cache.
 func (s *smo) update(rows []int) error {
 	const block = 2048
 	values := make([][]float64, len(rows))
@@ -678,8 +667,7 @@ func (s *smo) result() (*Result, error) {
 	}
 	maxV, minV := s.violation()
 	res := &Result{EquivalentParam: found, Beta: s.beta(), Steps: s.steps, Rows: s.rows, Passes: s.passes, Gap: s.gap, Tol: s.set.Tol}
-	// b is the mean of v over the free variables. At the solution these v differ by at most the
-	// tolerance.
+	// b is the mean of v over the free variables, which differ by at most the tolerance at the solution.
 	sum, free := 0.0, 0
 	for i, v := range s.v {
 		if s.mayRise(i) && s.mayFall(i) {
@@ -702,8 +690,8 @@ func (s *smo) result() (*Result, error) {
 		res.Intercept = intercept
 	}
 	if s.full.Inside && !math.IsInf(maxV, 0) {
-		// For OneClass every s_i is 1 and p is 0, so that v = −F. With b = maxV, f = F + b is ≥ 0 at
-		// every row whose α may increase. Add a bound on the rounding error of F.
+		// For OneClass v = −F. With b = maxV, f = F + b is ≥ 0 at every row whose α may increase. Add a bound on
+		// the rounding error of F.
 		terms, size := 0, 0.0
 		for r, beta := range res.Beta {
 			if beta != 0 {
@@ -721,10 +709,10 @@ func (s *smo) result() (*Result, error) {
 	return res, nil
 }
 
-// duality returns the duality gap: the primal objective minus the dual objective. It evaluates the primal at (f, b)
-// and at (t·f, t·b), where t is the smallest number ≥ 1 for which the hinge loss of two classes is 0, and uses the
-// smaller value, because for large c_i even a small loss greatly increases the primal. Let s_i be the sign and p_i
-// the linear coefficient of dual variable i, and F_i = f(x_i). With g_i = t s_i(F_i + b) + p_i the gap is
+// duality returns the duality gap: the primal objective minus the dual objective. The primal is the smaller value
+// of those at (f, b) and at (t·f, t·b), where t is the smallest number ≥ 1 for which the hinge loss of two classes
+// is 0. Let s_i be the sign and p_i the linear coefficient of dual variable i, and F_i = f(x_i). With g_i = t
+// s_i(F_i + b) + p_i the gap is
 //
 //	½(t − 1)²‖f‖² + Σ_i max(α_i g_i, (α_i − c_i) g_i)
 func (s *smo) duality(res *Result) float64 {

@@ -8,8 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestCouple checks that couple recovers the probabilities of the classes from consistent
-// probabilities of pairs.
+// TestCouple checks that couple recovers the probabilities of the classes from those of pairs.
 func TestCouple(t *testing.T) {
 	for _, want := range [][]float64{{0.2, 0.3, 0.5}, {0.7, 0.1, 0.1, 0.1}, {0.01, 0.04, 0.15, 0.3, 0.5}} {
 		k := len(want)
@@ -32,8 +31,8 @@ func TestCouple(t *testing.T) {
 	}
 }
 
-// TestSigmoid checks that Platt's targets keep the slope finite for separable values, and that for
-// values without information the probability is the mean of the targets.
+// TestSigmoid checks that Platt's targets keep the slope finite for separable values, and that for values without
+// information the probability is the mean of the targets.
 func TestSigmoid(t *testing.T) {
 	a, b := sigmoid([]float64{-1, -1, 1, 1}, []float64{-1, -1, 1, 1}, []float64{1, 1, 1, 1})
 	// The targets are 3/4 and 1/4 at the values 1 and −1. By symmetry B = 0, so that A = −log 3.
@@ -47,8 +46,7 @@ func TestSigmoid(t *testing.T) {
 	if p := 1 / (1 + math.Exp(b)); math.Abs(p-share) > 1e-5 {
 		t.Errorf("got %v, %v: %v", a, b, p)
 	}
-	// If the values decrease with the class, the probability is the same constant for every scale
-	// of the values. (In scikit-learn the probability decreases with the value: issue 13211.)
+	// If the values decrease with the class, the probability is the same constant for every scale of the values.
 	for _, scale := range []float64{1e-9, 1, 1e9} {
 		for i, s := range sign {
 			values[i] = -s * scale * float64(1+i%3)

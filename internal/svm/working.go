@@ -22,8 +22,7 @@ type working struct {
 	separate bool // whether a step changes two variables with equal s_i
 }
 
-// curvature replaces a curvature that is not positive, as in LIBSVM. Such a curvature occurs for
-// equal rows, or if k is not positive semidefinite.
+// curvature replaces a curvature that is not positive, as in LIBSVM. Equal rows have such a curvature.
 const curvature = 1e-12
 
 func newWorking(s *smo, set []int) *working {
@@ -131,8 +130,7 @@ func (w *working) move(i, j int) int {
 	return next
 }
 
-// distance returns the largest possible increase of s_i α_i if rise is true, or else the largest
-// decrease.
+// distance returns the largest possible increase of s_i α_i if rise is true, or else the largest decrease.
 func (w *working) distance(i int, rise bool) float64 {
 	if rise == (w.sign[i] > 0) {
 		return w.c[i] - w.alpha[i]
@@ -159,8 +157,7 @@ func (w *working) shift(i int, t float64, bound bool) {
 	w.rise[i], w.fall[i] = offsets(increases, decreases)
 }
 
-// offsets returns rise_i and fall_i. The loops add these numbers to v_i instead of using branches,
-// which processors predict badly.
+// offsets returns rise_i and fall_i. Adding them to v_i replaces branches, which processors predict badly.
 func offsets(mayRise, mayFall bool) (rise, fall float64) {
 	if !mayRise {
 		rise = math.Inf(-1)

@@ -88,9 +88,9 @@ func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], store fun
 //
 //   - Without an intercept the error of α + z is A⁻¹r, with ‖D^½A⁻¹r‖ ≤ N and |k_xᵀA⁻¹r| ≤ √k(x, x)·N/2, because
 //     s/(s+1)² ≤ 1/4 for each eigenvalue s of D^−½KD^−½.
-//   - With an intercept r changes f(x) by vᵀr, where v minimizes ‖φ(x) − Σ_j v_jφ(x_j)‖² + vᵀDv subject to 1ᵀv =
-//     1. Let w = W1/1ᵀW1 and φ̄ = Σ_j w_jφ(x_j). The vector v − w solves the problem without an intercept for the
-//     feature vectors minus φ̄. Therefore |vᵀr| ≤ |wᵀr| + ‖φ(x) − φ̄‖·N/2.
+//   - With an intercept r changes f(x) by vᵀr, where v with 1ᵀv = 1 minimizes ‖φ(x) − Σ_j v_jφ(x_j)‖² + vᵀDv. Let
+//     w = W1/1ᵀW1 and φ̄ = Σ_j w_jφ(x_j). The vector v − w solves the problem without an intercept for the feature
+//     vectors minus φ̄. Therefore |vᵀr| ≤ |wᵀr| + ‖φ(x) − φ̄‖·N/2.
 //   - The residual ρ changes α by A⁻¹1·ρ/q and b by −ρ/q, where q = 1ᵀA⁻¹1 and 1/q ≤ κ² = 1ᵀA1/n². This adds at
 //     most κ|ρ|(√k(x, x) + κ) to the error of f(x) and κ|ρ| to the error of D^½α.
 //
