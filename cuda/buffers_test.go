@@ -154,10 +154,9 @@ func TestUploadsOverlapWork(t *testing.T) {
 	}
 }
 
-// TestUploadAfter checks that UploadAfter queues its copies in the stream of copies, that the
-// copies wait only for the work before the last Mark, and that later work waits for the copies.
-// Work before the mark must read the old elements, and work after the upload must read the new
-// elements, whichever stream is delayed.
+// TestUploadAfter checks that UploadAfter queues its copies in the stream of copies, that the copies wait only for
+// the work before the last Mark, and that later work waits for the copies. Work before the mark must read the old
+// elements, and work after the upload must read the new elements, whichever stream is delayed.
 func TestUploadAfter(t *testing.T) {
 	Need(t)
 	original, err := library()

@@ -10,9 +10,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// check solves a small system whose solution is known, in both precisions, with every library that
-// was found. If the solution is wrong, the device is not opened, so that a faulty driver or library
-// cannot corrupt results.
+// check solves a small system whose solution is known, in both precisions, with every library that was found. A
+// device whose solution is wrong is not opened.
 func (d *device) check() error {
 	if err := checkPrecision(d.F64().(*queue[float64])); err != nil {
 		return err
@@ -80,9 +79,8 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 		v.Data[i] = T(i%5) - 2
 	}
 	k := kernels.Gaussian{Sigma: 1}
-	// The processor computes the expected results: K, product = K v, and sumProduct = (K + L) v,
-	// where L is the Gram matrix of the kernel `wider`. No specialized device function evaluates a
-	// sum of two kernels. A = K + n·I has a condition number of at most 2.
+	// The processor computes the expected results: K, product = K v, and sumProduct = (K + L) v, where L is the
+	// Gram matrix of the kernel `wider`. A = K + n·I has a condition number of at most 2.
 	wider := kernels.Gaussian{Sigma: 2}
 	a, product, sumProduct := backend.NewHost[T](n, n), make([]float64, n), make([]float64, n)
 	for i := range n {
@@ -129,7 +127,7 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 		return err
 	}
 	got := backend.NewHost[T](n, 1)
-	// The bound covers the rounding errors of exp and of a sum of n products of numbers in −2 … 2.
+	// The bound covers the rounding errors of exp and of n products.
 	tolerance := 32 * n * math.Ldexp(1, -52)
 	if sizeOf[T]() == 4 {
 		tolerance = 32 * n * math.Ldexp(1, -23)
@@ -192,8 +190,7 @@ func checkPrecision[T backend.Float](q *queue[T]) error {
 	return compare("a solution", func(i int) float64 { return float64(v.Data[i]) })
 }
 
-// smallPotrf factors a triangle with cuSOLVER if cuSOLVER is available, even if the order is so
-// small that potrf would use the device function.
+// smallPotrf factors a triangle with cuSOLVER, if available, even if the order is small.
 func (q *queue[T]) smallPotrf(a *matrix[T]) error {
 	d := q.engine.device
 	if d.libraries.Solver == nil {

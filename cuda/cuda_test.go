@@ -80,8 +80,7 @@ func openAt(level cudatest.Level, c backend.Config) (backend.Device, error) {
 	return dev, err
 }
 
-// The conformance suite tests matrices with 16 bits per element only if the backend implements
-// FixedBackend.
+// The conformance suite tests matrices with 16 bits per element only if the backend implements FixedBackend.
 var (
 	_ backend.FixedBackend[float32] = (*queue[float32])(nil)
 	_ backend.FixedBackend[float64] = (*queue[float64])(nil)

@@ -48,7 +48,7 @@ func (v view[T]) rowsReversed() view[T] {
 	return r
 }
 
-// region selects a part of a square matrix. File internal/ptx/common.cuh defines the same values.
+// region selects a part of a square matrix. The values are those of internal/ptx/common.cuh.
 type region int
 
 const (
@@ -79,8 +79,8 @@ func (e *engine[T]) launch(name string, g driver.Grid) error {
 	return e.device.launch(name+e.suffix, g)
 }
 
-// spread returns a grid with one thread per element: columns along x, and rows along y. A grid has
-// at most 65535 rows; for more rows, each thread computes several rows.
+// spread returns a grid with one thread per element: columns along x, and rows along y. A grid has at most 65535
+// rows; for more rows, each thread computes several rows.
 func spread(rows, cols int) driver.Grid {
 	return driver.Grid{Blocks: [3]int{ceil(cols, threads), min(rows, 65535), 1}, Threads: [3]int{threads, 1, 1}}
 }
@@ -90,8 +90,8 @@ func line(n int) driver.Grid {
 	return driver.Grid{Blocks: [3]int{ceil(n, threads), 1, 1}, Threads: [3]int{threads, 1, 1}}
 }
 
-// product computes C ← α A B + β C on a part of C with the device functions; sym specifies whether
-// A is symmetric and which triangle is stored. Each step of work computes a range of rows of C.
+// product computes C ← α A B + β C on a part of C with the device functions; sym specifies whether A is symmetric
+// and which triangle is stored.
 func (q *queue[T]) product(alpha T, a, b view[T], beta T, c view[T], part, sym region) error {
 	m, n, k := c.rows, c.cols, b.rows
 	if m == 0 || n == 0 {
@@ -125,8 +125,7 @@ func (q *queue[T]) product(alpha T, a, b view[T], beta T, c view[T], part, sym r
 	return nil
 }
 
-// partRows computes rows i … i+count−1 of the result of the method product for the given triangle
-// of a square C. It computes the square on the diagonal and the rectangle beside it separately.
+// partRows computes rows i … i+count−1 of the result of the method product for the given triangle of a square C.
 func (q *queue[T]) partRows(alpha T, a, b view[T], beta T, c view[T], part region, i, count int) error {
 	n, k := c.cols, b.rows
 	first, cols := 0, i
@@ -143,9 +142,8 @@ func (q *queue[T]) partRows(alpha T, a, b view[T], beta T, c view[T], part regio
 	})
 }
 
-// symmetricRows implements product for a symmetric A that is too large for one step. It computes
-// each range of rows of C as the sum of three products, with the parts of A to the left of its
-// diagonal, on the diagonal and to the right of the diagonal.
+// symmetricRows implements product for a symmetric A that is too large for one step. Each range of rows of C is the
+// sum of three products: with the parts of A left of its diagonal, on the diagonal and right of it.
 func (q *queue[T]) symmetricRows(alpha T, a, b view[T], beta T, c view[T], sym region, rows int) error {
 	n := a.rows
 	for i := 0; i < n; i += rows {
@@ -194,8 +192,8 @@ func (e *engine[T]) gemm(alpha T, a, b view[T], beta T, c view[T], k int, part, 
 	return e.launch("gemm", driver.Grid{Blocks: [3]int{ceil(c.cols, tile), ceil(c.rows, tile), 1}, Threads: [3]int{threads, 1, 1}})
 }
 
-// scale computes C ← β C on the given part of C. If β = 0, the elements become 0 without being
-// read. The argument read prevents this, so that 0·NaN is NaN.
+// scale computes C ← β C on the given part of C. If β = 0, the elements become 0, and are only read if read is true
+// (so that 0·NaN is NaN).
 func (q *queue[T]) scale(beta T, c view[T], part region, read bool) error {
 	if c.rows == 0 || c.cols == 0 || beta == 1 {
 		return nil
@@ -235,8 +233,8 @@ func (q *queue[T]) ColAxpy(alpha []T, x, y backend.Matrix[T]) {
 	}, n*t))
 }
 
-// withVector copies v immediately, because the caller may change it, and returns a function that
-// calls f with the copy on the device. If n is 0, the returned function does nothing.
+// withVector copies v immediately, because the caller may change it, and returns a function that calls f with the
+// copy on the device.
 func (q *queue[T]) withVector(v []T, f func(p driver.DevicePtr) error, n int) func() error {
 	values := append([]T(nil), v...)
 	return func() error {
@@ -252,9 +250,9 @@ func (q *queue[T]) withVector(v []T, f func(p driver.DevicePtr) error, n int) fu
 	}
 }
 
-// scratch calls f with device memory for the work that f queues. The next call reuses the same
-// memory without waiting, because the work of one stream runs in order. If f itself calls scratch,
-// or if the request exceeds maxSpareBytes, scratch allocates separate memory.
+// scratch calls f with device memory for the work that f queues. Later calls reuse the memory without waiting,
+// because the work of one stream runs in order. Nested calls, and requests of more than maxSpareBytes, get separate
+// memory.
 func (q *queue[T]) scratch(bytes int64, f func(p driver.DevicePtr) error) error {
 	d := q.engine.device
 	if !d.spare.busy && bytes <= maxSpareBytes {
@@ -290,8 +288,7 @@ type spare struct {
 // maxSpareBytes is the largest size of the spare memory in bytes.
 const maxSpareBytes = 64 << 20
 
-// reserve returns the spare memory. If the memory has fewer bytes than requested, reserve first
-// replaces it by memory whose size is the next power of two.
+// reserve returns the spare memory. If it has fewer bytes than requested, reserve replaces it by a larger memory.
 func (s *spare) reserve(d *device, bytes int64) (driver.DevicePtr, error) {
 	if bytes <= s.bytes {
 		return s.memory, nil
@@ -319,8 +316,8 @@ func (s *spare) close(d *device) error {
 	return errors.Join(d.api.Wait(d.stream), d.release(p))
 }
 
-// ring is a page-locked ring buffer through which small vectors are copied to the device
-// without waiting for the copies.
+// ring is a page-locked ring buffer through which small vectors are copied to the device without waiting for the
+// copies.
 type ring struct {
 	memory []byte
 	next   int
@@ -388,8 +385,8 @@ func (d *device) copyToHost(p driver.DevicePtr, v []byte) error {
 	return nil
 }
 
-// dotBlocks returns the number of blocks of threads among which the n rows of a dot product are
-// divided. It depends only on n, so that the sums do not depend on the device.
+// dotBlocks returns the number of blocks of threads that sum the n rows of a dot product. It depends only on n, so
+// that the sums do not depend on the device.
 func dotBlocks(n int) int { return min(ceil(n, 8*threads), 256) }
 
 func (q *queue[T]) ColDot(dst []T, x, y backend.Matrix[T]) error {

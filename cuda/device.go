@@ -22,8 +22,8 @@ type device struct {
 	memory memory
 	closed atomic.Bool
 
-	// borrowed means that the device does not own its context, so that Close does not release the
-	// context. The reference `owner` prevents the garbage collection of the context's owner.
+	// borrowed means that another program owns the context, so that Close does not release it. The reference
+	// `owner` prevents the garbage collection of the context's owner.
 	borrowed bool
 	owner    any
 
@@ -97,9 +97,8 @@ func openIn(api *driver.API, p properties, ordinal int, context driver.Context, 
 	return d, nil
 }
 
-// prepare checks that a new device computes correctly, and then sets its budget. The check comes
-// first, because during the check the libraries and the driver allocate the memory that they need,
-// such as the local memory for the threads of the largest function.
+// prepare checks that a new device computes correctly, and then sets its budget. The check comes first, because the
+// libraries and the driver allocate memory on first use.
 func (d *device) prepare(ordinal int, c backend.Config) error {
 	err := d.check()
 	if err == nil {
@@ -164,12 +163,11 @@ func (d *device) start(c backend.Config) (err error) {
 	return d.budget(c)
 }
 
-// envCode is an environment variable that names a file with device functions (GPU code or PTX), for
-// developers. They are loaded instead of the embedded functions.
+// envCode is an environment variable for developers: a file with device functions (GPU code or PTX) that are loaded
+// instead of the embedded functions.
 const envCode = "MERCER_CUDA_CODE"
 
-// load loads the code compiled for the GPU, or PTX if there is no such code or the driver rejects
-// it. If an error would also occur with PTX, load returns the error.
+// load loads the code compiled for the GPU, or PTX if there is no such code or the driver rejects it.
 func (d *device) load() (driver.Module, error) {
 	if path := os.Getenv(envCode); path != "" {
 		image, err := os.ReadFile(path)
@@ -215,15 +213,14 @@ func (d *device) budget(c backend.Config) error {
 	return nil
 }
 
-// handleFailure handles a failed call of cuBLAS or cuSOLVER. If the driver reports an error, it
-// returns that error as the cause, because after an illegal access a library reports only that it
-// did not succeed. If the library may have lacked memory and the pool holds memory, it returns
-// the pooled memory to the driver and returns retry = true, so that the call is repeated.
+// handleFailure handles a failed call of cuBLAS or cuSOLVER. If the driver reports an error, that error is the
+// cause and is returned. If the library may have lacked memory and the pool holds memory, handleFailure returns the
+// pooled memory to the driver, and retry = true.
 func (d *device) handleFailure(e *driver.Error) (retry bool, err error) {
 	if err := d.api.Wait(d.stream); err != nil {
 		return false, fmt.Errorf("%w, after %w", err, e)
 	}
-	// A library returns these two codes for several causes, one of which is a lack of memory.
+	// These two codes may mean a lack of memory.
 	ambiguous := strings.HasSuffix(e.Name, "EXECUTION_FAILED") || strings.HasSuffix(e.Name, "INTERNAL_ERROR")
 	if d.pool.pooledBytes > 0 && (e.OutOfMemory() || ambiguous) {
 		err := d.emptyPool()
@@ -235,13 +232,11 @@ func (d *device) handleFailure(e *driver.Error) (retry bool, err error) {
 	return false, e
 }
 
-// leftFree is the number of bytes of a large card that matrices may not use. The device needs this
-// memory for the workspace of cuSOLVER for a triangle of order 4096, for copies of factors in FP16,
-// for inverses of the blocks of one factor, for partial sums of products, and for 256 MiB of
-// workspace of cuBLAS and of code that the libraries load on first use.
+// leftFree is the number of bytes of a large card that matrices may not use. They are needed for the workspace of
+// cuSOLVER, copies of factors in FP16, inverses of diagonal blocks, partial sums, and 256 MiB for cuBLAS and loaded
+// code.
 const leftFree = 1 << 30
 
-// stop releases everything that start has allocated, even if start failed partway.
 func (d *device) stop() error {
 	var errs []error
 	collect := func(err error) { errs = append(errs, err) }
@@ -367,13 +362,11 @@ func (d *device) freed(err error) {
 // Error is a failed call of the driver, cuBLAS or cuSOLVER.
 type Error = driver.Error
 
-// ErrLost means that the process can no longer use the GPU and must be restarted, because the CUDA
-// context, which all devices and libraries of the process share, is no longer valid. Test for it by
-// errors.Is(err, ErrLost).
+// ErrLost means that the CUDA context, which all devices and libraries of the process share, is no longer valid.
+// The process must be restarted to use the GPU again. Test for it by errors.Is(err, ErrLost).
 var ErrLost = errors.New("cuda: the device is lost")
 
-// checked adds the name of the device to an error, and records an error that made the context
-// unusable.
+// checked adds the name of the device to an error, and records an error that made the context unusable.
 func (d *device) checked(op string, err error) error {
 	if err == nil {
 		return nil

@@ -1,6 +1,5 @@
-// Package cuda runs Mercer on NVIDIA GPUs. It registers the devices cuda/0, cuda/1, …, builds
-// without CUDA and without cgo, and finds the driver and, if installed, cuBLAS and cuSOLVER at run
-// time.
+// Package cuda runs Mercer on NVIDIA GPUs. It registers the devices cuda/0, cuda/1, …, builds without CUDA and
+// without cgo, and finds the driver and, if installed, cuBLAS and cuSOLVER at run time.
 //
 // Levels:
 //
@@ -25,8 +24,7 @@
 // The package does not implement backend.SparseBackend, so that backend.PlaceSparse makes a dense
 // copy of a sparse matrix.
 //
-// Matrices are row-major. cuBLAS and cuSOLVER, whose matrices are column-major, get the transposed
-// problem.
+// Matrices are row-major. cuBLAS and cuSOLVER, whose matrices are column-major, get the transposed problem.
 //
 // Work is divided into steps of at most about 50 ms, with at most two steps in flight, so that work
 // stops soon after its context is done.

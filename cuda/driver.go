@@ -104,10 +104,8 @@ var retained = struct {
 	ordinals map[int]bool
 }{ordinals: map[int]bool{}}
 
-// keepContext retains a device's primary context once and never releases it, because cuBLAS and
-// cuSOLVER load code into that context. Destroying the context with the last device and creating it
-// again for the next device would take some tenths of a second each time, and the libraries would
-// keep handles to a destroyed context.
+// keepContext retains a device's primary context once and never releases it, because cuBLAS and cuSOLVER load code
+// into that context and keep handles to it. Creating a context again takes some tenths of a second.
 func keepContext(api *driver.API, ordinal int) error {
 	retained.Lock()
 	defer retained.Unlock()
@@ -179,9 +177,8 @@ func probe(api *driver.API, ordinal int) (p properties, err error) {
 	return p, nil
 }
 
-// singleRate, doubleRate and reducedRate return peak rates in operations per second: for float32, for
-// float64 with tensor cores, and for products with factors in FP16 and sums in float32. For the listed
-// compute capabilities, doubleRate and reducedRate return the lowest rate in NVIDIA's tables.
+// singleRate, doubleRate and reducedRate return peak rates in operations per second: for float32, for float64 with
+// tensor cores, and for products with factors in FP16 and sums in float32.
 func (p properties) singleRate() float64 {
 	cores := 128.0
 	if p.major == 7 || p.major == 8 && p.minor == 0 {

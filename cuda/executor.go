@@ -17,8 +17,7 @@ func newExecutor(api *driver.API, context driver.Context) (*executor, error) {
 	e := &executor{work: make(chan func(), 64), exited: make(chan struct{})}
 	ready := make(chan error)
 	go func() {
-		// The goroutine stays locked to its thread, so that the thread ends with the goroutine and
-		// no other goroutine inherits the context.
+		// The thread ends with the goroutine, so that no other goroutine inherits the context.
 		runtime.LockOSThread()
 		defer close(e.exited)
 		err := api.SetCurrent(context)
@@ -36,8 +35,8 @@ func newExecutor(api *driver.API, context driver.Context) (*executor, error) {
 	return e, nil
 }
 
-// queue schedules f. The method do schedules f and waits until f has run. do returns false if f
-// will not run because the thread has ended, for example if Free is called during Close.
+// queue schedules f. The method do schedules f and waits until f has run. do returns false if f will not run
+// because the thread has ended.
 func (e *executor) queue(f func()) {
 	select {
 	case e.work <- f:
@@ -64,8 +63,8 @@ func (e *executor) do(f func()) bool {
 	}
 }
 
-// close ends the thread after all queued functions have run. It does not close the channel, because
-// other goroutines may still send to it.
+// close ends the thread after all queued functions have run. The channel stays open, because other goroutines may
+// still send to it.
 func (e *executor) close() {
 	e.queue(nil)
 	<-e.exited

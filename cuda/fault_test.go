@@ -134,10 +134,9 @@ func packedWorkload(dev backend.Device) error {
 
 func zeros(n int) []float64 { return make([]float64, n) }
 
-// TestFaults makes the first call of the driver or of a library fail, then the second, and so on up
-// to the workload's last call. Each failure must give an error that names the call, and all memory
-// must be released. Out of memory is simulated only for calls that allocate, and a lost device only
-// for calls that use the device.
+// TestFaults makes the first call of the driver or of a library fail, then the second, and so on up to the
+// workload's last call. Each failure must give an error that names the call, and all memory must be released. Out
+// of memory is simulated only for calls that allocate, and a lost device only for calls that use the device.
 func TestFaults(t *testing.T) {
 	Need(t)
 	SmallCuts(t)

@@ -83,8 +83,8 @@ func (q *queue[T]) fixed(op string, a backend.Packed[T]) *fixedMatrix[T] {
 	return h
 }
 
-// gramFixed evaluates ranges of rows in T and stores their codes. It waits for the device, to
-// return an error if a value is outside the range of the codes.
+// gramFixed evaluates ranges of rows in T and stores their codes. It waits for the device, and returns an error if
+// a value is outside the range of the codes.
 func (q *queue[T]) gramFixed(h *fixedMatrix[T], k kernels.Kernel, x *matrix[T], coding check.Coding) error {
 	if h.n == 0 {
 		return nil
@@ -145,8 +145,8 @@ func (q *queue[T]) rangeError(i, j int, k kernels.Kernel, x *matrix[T], coding c
 	return &backend.RangeError{I: i, J: j, Value: float64(value[0]), Low: coding.Low, High: coding.Value(math.MaxUint16)}
 }
 
-// symmFixed computes C ← α A B + β C for at most maxThinCols columns of B at a time. For each such
-// group of columns, every 16-bit code of A is read once and used for its row and for its column.
+// symmFixed computes C ← α A B + β C for at most maxThinCols columns of B at a time. Every code of A is read once
+// for each group of columns.
 func (q *queue[T]) symmFixed(alpha T, h *fixedMatrix[T], coding check.Coding, b view[T], beta T, c view[T]) error {
 	name, width := "fixed_symm", maxThinCols
 	if c.cols == 1 {

@@ -14,10 +14,9 @@ import (
 
 var h100 = properties{name: "H100", processors: 132, major: 9, ratio: 2, clock: 1.98e9}
 
-// TestLaunchesUseTheCard checks, for an H100, an H200 and an L4, that the launches of each
-// operation use at least 80 % of the blocks of threads that the card runs at a time, and that no
-// step takes more than 100 ms in a model with half of the peak instruction rate. The launches are
-// recorded, not run.
+// TestLaunchesUseTheCard checks, for an H100, an H200 and an L4, that the launches of each operation use at least
+// 80 % of the blocks of threads that the card runs at a time, and that no step takes more than 100 ms in a model
+// with half of the peak instruction rate. The launches are recorded, not run.
 func TestLaunchesUseTheCard(t *testing.T) {
 	Need(t)
 	dev := backendtest.Device(t, "cuda/0")

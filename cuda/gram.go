@@ -24,14 +24,13 @@ func (p *program[T]) cost(d int) float64 {
 	return pair
 }
 
-// blockInstructions is the largest number of float64 instructions of a block of threads. The
-// slowest multiprocessors, where two blocks share two float64 units, execute such a block in 34 ms. The limit
-// is the same for all devices, because it determines how the sums of K V are divided, and thus the
-// rounding errors of the results.
+// blockInstructions is the largest number of float64 instructions of a block of threads, 34 ms on the slowest
+// multiprocessors. It is the same for all devices, because the division of the sums of K V determines their
+// rounding errors.
 const blockInstructions = 3.5e7
 
-// tilesOfBlock returns how many tiles of K a block of threads may process, given the number of
-// instructions per element. In float32, which is fast on every card, this is a large constant.
+// tilesOfBlock returns how many tiles of K a block of threads may process, given the number of instructions per
+// element. In float32 the number is constant.
 func tilesOfBlock[T backend.Float](instructions float64) int {
 	if sizeOf[T]() == 4 {
 		return 1 << 16
@@ -39,13 +38,12 @@ func tilesOfBlock[T backend.Float](instructions float64) int {
 	return max(int(blockInstructions/(tile*tile*instructions)), 1)
 }
 
-// concurrentBlocks returns the number of blocks of threads that the device runs concurrently. The
-// functions of Gram matrices use so many registers that a multiprocessor runs two blocks.
+// concurrentBlocks returns the number of blocks of threads that the device runs concurrently: two per
+// multiprocessor, because the functions of Gram matrices use many registers.
 func (p properties) concurrentBlocks() int { return 2 * max(p.processors, 1) }
 
-// blocksOfStep returns how many blocks of threads a step may launch if each block executes the
-// given number of instructions. The result is a multiple of p.concurrentBlocks(). The step then
-// takes about 30 ms at half the peak instruction rate of the device.
+// blocksOfStep returns how many blocks of threads, each of which executes the given number of instructions, fit in
+// a step of about 30 ms. The result is a multiple of p.concurrentBlocks().
 func (q *queue[T]) blocksOfStep(instructions float64) int {
 	p := q.engine.device.props
 	rate := p.singleRate() / 2
@@ -56,10 +54,9 @@ func (q *queue[T]) blocksOfStep(instructions float64) int {
 	return int(min(max(waves, 1), 1<<20)) * p.concurrentBlocks()
 }
 
-// stepGrid divides a grid of rows × cols blocks of threads into steps of r × c blocks, where 1 ≤ r
-// ≤ maxRows and r·c ≤ maxBlocks. The device runs p.concurrentBlocks() blocks at a time, called a
-// round. stepGrid minimizes the number of rounds of all steps. It tries every r if the largest
-// possible r is at most 16, and otherwise every r in the upper half of the possible values.
+// stepGrid divides a grid of rows × cols blocks of threads into steps of r × c blocks, where 1 ≤ r ≤ maxRows and
+// r·c ≤ maxBlocks. It minimizes the number of rounds of all steps, where a round is p.concurrentBlocks() blocks. If
+// the largest possible r exceeds 16, only the upper half of the values of r is tried.
 func (p properties) stepGrid(rows, cols, maxRows, maxBlocks int) (r, c int) {
 	columns := func(r int) int { return min(cols, max(maxBlocks/r, 1)) }
 	rounds := func(h, c int) int {
@@ -146,8 +143,8 @@ func (q *queue[T]) gramTile(p *program[T], out view[T], x, z *matrix[T], i, rows
 	return q.engine.launch("gram"+p.formed(), driver.Grid{Blocks: [3]int{ceil(cols, tile), ceil(rows, tile), 1}, Threads: [3]int{threads, 1, 1}})
 }
 
-// formed returns the suffix of the names of the functions gram and gram_mul that are specialized
-// for the kernel's program, or "" if there are no such functions.
+// formed returns the suffix of the names of the functions gram and gram_mul that are specialized for the kernel's
+// program, or "" if there are none.
 func (p *program[T]) formed() string {
 	if p.form == general {
 		return ""
@@ -163,8 +160,7 @@ func (p *program[T]) formed() string {
 	return ""
 }
 
-// fewFeatures returns the numbers of features for which a kernel has specialized functions of a
-// product K v.
+// fewFeatures returns the numbers of features for which a kernel has specialized functions of a product K v.
 func fewFeatures(kernel string) []int {
 	if kernel == "gauss" {
 		return []int{3, 4, 8, 16}
@@ -232,9 +228,8 @@ func (q *queue[T]) gramProduct(out *matrix[T], k kernels.Kernel, x, z, v *matrix
 	return err
 }
 
-// The columns of K are divided into shares. One block of threads sums over one share. A product has
-// about targetBlocks blocks of threads, enough to occupy a device. It has more blocks if a share
-// would otherwise exceed shareColumns columns. Shares depend only on the shapes, so that the sums
+// The columns of K are divided into shares, each summed by one block of threads. A product has about targetBlocks
+// blocks, or more if a share would exceed shareColumns columns. Shares depend only on the shapes, so that the sums
 // are equal on all devices.
 const (
 	shareColumns = 4096
@@ -244,8 +239,8 @@ const (
 // partialBytes is the approximate limit, in bytes, of the partial sums that a step writes.
 const partialBytes = 64 << 20
 
-// gramMul computes out ← k(X, Z) V for a small number of columns. Each step computes a range of rows. If
-// one row of blocks exceeds the work of a step, each step computes a range of shares instead.
+// gramMul computes out ← k(X, Z) V for a small number of columns. A step computes a range of rows or, if one row of
+// blocks exceeds a step, a range of shares.
 func (q *queue[T]) gramMul(p *program[T], out, x, z, v *matrix[T]) error {
 	n, m, d, t := x.rows, z.rows, x.cols, v.cols
 	props, size := q.engine.device.props, sizeOf[T]()
@@ -282,14 +277,12 @@ func (q *queue[T]) gramMul(p *program[T], out, x, z, v *matrix[T]) error {
 	})
 }
 
-// gramSymv computes out ← k(X, X) v for a single column v and evaluates the kernel once for each
-// pair of points. For float32 and few features, gramMul is used instead: its specialized functions
-// evaluate each pair twice, but do not sum over the threads of a block and so take fewer
-// instructions.
+// gramSymv computes out ← k(X, X) v for a single column v and evaluates the kernel once for each pair of points.
+// For float32 and few features, gramMul is faster and used instead.
 //
-// A block of threads processes a square of tiles. For a large X, K is divided into parts of at most
-// maxSquares × maxSquares squares, so that the partial sums of a part take at most partialBytes.
-// The order of parts and sums depends only on the shape.
+// A block of threads processes a square of tiles. A large K is divided into parts of at most maxSquares ×
+// maxSquares squares, so that the partial sums take at most partialBytes. The order of the sums depends only on the
+// shape.
 func (q *queue[T]) gramSymv(p *program[T], out, x, v *matrix[T]) error {
 	n, d, size := x.rows, x.cols, sizeOf[T]()
 	cost := p.cost(d) + 2
@@ -310,9 +303,8 @@ func (q *queue[T]) gramSymv(p *program[T], out, x, v *matrix[T]) error {
 	})
 }
 
-// gramSymvPart multiplies one part of K, the rows i … i+n−1 and the columns j … j+m−1, by v and
-// adds the product to out. If i ≠ j, it also adds the product of the transposed part with v. The
-// part with j = 0 overwrites out instead of adding to it.
+// gramSymvPart multiplies one part of K, the rows i … i+n−1 and the columns j … j+m−1, by v and adds the product to
+// out. If i ≠ j, it also adds the product of the transposed part with v. If j = 0, it overwrites out.
 func (q *queue[T]) gramSymvPart(p *program[T], out, x, v *matrix[T], partial driver.DevicePtr, side, i, j, n, m int) error {
 	height, width := ceil(n, tile*side), ceil(m, tile*side) // numbers of squares
 	blocks, across, triangle := height*width, width, 0

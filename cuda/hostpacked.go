@@ -13,17 +13,16 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// hostPacked stores a symmetric matrix in page-locked memory of the host, for cards with too little
-// memory. The lower triangle is divided into panels of `width` columns. Each panel is row-major and
-// begins with the row of the diagonal element of its first column.
+// hostPacked stores a symmetric matrix in page-locked memory of the host, for cards with too little memory. The
+// lower triangle is divided into panels of `width` columns. Each panel is row-major and begins with the row of the
+// diagonal element of its first column.
 //
 //	┌ p₀       ┐   Panels p₀, p₁, … are copied to two buffers on the device: while
 //	│ p₀ p₁    │   one is used, the next panel is copied to the other, in the stream of
 //	└ p₀ p₁ p₂ ┘   copies. A third buffer holds the panel that is computed.
 //
-// The factorization is left-looking: it reads the panels before panel j, updates panel j with them,
-// and writes panel j once. It transfers about n³/(6·width) elements and uses each element for
-// 2·width operations.
+// The factorization is left-looking: it reads the panels before panel j, updates panel j with them, and writes
+// panel j once.
 type hostPacked[T backend.Float] struct {
 	store *hostStore[T]
 	n     int // order of the whole matrix or of a leading block
@@ -46,9 +45,8 @@ type slot struct {
 	ready, free driver.Event // ready: a panel has been copied to the buffer; free: the work that reads the panel is done
 }
 
-// panelBytes is the size in bytes of a row of a panel, which has 2048 columns in float64. Each byte
-// that is transferred is then used for 512 operations, which take longer than the transfer through
-// PCIe.
+// panelBytes is the size in bytes of a row of a panel, 2048 columns in float64. Each byte that is transferred is
+// used for 512 operations, which take longer than the transfer through PCIe.
 var panelBytes = 16 << 10
 
 func panelWidth[T backend.Float](n int) int {
@@ -113,9 +111,8 @@ func (q *queue[T]) NewHostPacked(n int) (backend.Packed[T], error) {
 	return &hostPacked[T]{s, n}, nil
 }
 
-// open allocates the memory of the store, except its buffers. It returns errStopped as soon as stop
-// returns true. It calls stop before each allocation, because locking the pages of some gigabytes
-// takes about a second.
+// open allocates the memory of the store, except its buffers. It calls stop before each allocation, because locking
+// the pages of some gigabytes takes about a second, and returns errStopped if stop returns true.
 func (s *hostStore[T]) open(stop func() bool) (err error) {
 	api, row := s.device.api, s.width*sizeOf[T]()
 	if s.stored, err = api.NewEvent(false); err != nil {
@@ -228,9 +225,8 @@ func (h *hostPacked[T]) copyPanel(p panel[T], firstRow int, buffer driver.Device
 	return h.store.device.api.Copy(c, stream)
 }
 
-// forEachPanel copies the panels of the list numbers to the device, in order, and calls use(p, m)
-// for each panel p. m contains the panel's rows with index ≥ first. While use works on one panel,
-// the next panel is copied.
+// forEachPanel copies the panels of the list numbers to the device, in order, and calls use(p, m) for each panel p,
+// where m contains the panel's rows with index ≥ first. The next panel is copied while use works.
 func (h *hostPacked[T]) forEachPanel(q *queue[T], numbers []int, first int, use func(p panel[T], m *matrix[T]) error) error {
 	s, api, stream, copies := h.store, h.store.device.api, h.store.device.stream, h.store.device.copies
 	firstRow := func(p panel[T]) int { return max(first-p.first, 0) }
@@ -299,8 +295,8 @@ func descending(n int) []int {
 	return list
 }
 
-// hostRows waits for the device and calls f(i, j, v) for each stored part of the rows first …
-// first+rows−1. The slice v of host memory contains elements of row i, beginning with column j.
+// hostRows waits for the device and calls f(i, j, v) for each stored part of the rows first … first+rows−1. v
+// contains elements of row i, beginning with column j.
 func (h *hostPacked[T]) hostRows(q *queue[T], first, rows int, f func(i, j int, v []T)) error {
 	d := h.store.device
 	if err := d.api.Wait(d.stream); err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestHostPacked checks that packed matrices in host memory give the same results as packed
-// matrices on the device.
+// TestHostPacked checks that packed matrices in host memory give the same results as packed matrices on the device.
 func TestHostPacked(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
@@ -144,8 +143,7 @@ func testHostPacked[T backend.Float](t *testing.T, dev backend.Device, b backend
 			}
 			out.Free()
 		}
-		// All elements are between 1 and n in absolute value, and the condition number of K + I is
-		// at most n.
+		// All elements are between 1 and n in absolute value, and the condition number of K + I is at most n.
 		for i, want := range results[0] {
 			for e, v := range results[1][i].Data {
 				if d := math.Abs(float64(v - want.Data[e])); !(d <= 64*float64(n*n)*unit) {

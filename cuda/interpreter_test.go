@@ -85,11 +85,10 @@ func pointerTo[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
 
 var interpretAll = flag.Bool("interpret-all", false, "TestInterpretedPTX runs the whole suite of the backend")
 
-// TestInterpretedPTX runs the PTX of the package in an interpreter, with blocks and threads in
-// random order. Approximate instructions get the largest error that NVIDIA's manual allows. The
-// results must agree with packages ref and kernels within the bounds of the suite. No function may
-// have a race or access memory that is not its own. Only one test runs the PTX for the oldest GPUs,
-// which differs.
+// TestInterpretedPTX runs the PTX of the package in an interpreter, with blocks and threads in random order.
+// Approximate instructions get the largest error that NVIDIA's manual allows. The results must agree with packages
+// ref and kernels within the bounds of the suite. No function may have a race or access memory that is not its own.
+// Only one test runs the PTX for the oldest GPUs, which differs.
 //
 // Without -interpret-all it runs a few tests, which together call every function.
 func TestInterpretedPTX(t *testing.T) {

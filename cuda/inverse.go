@@ -8,32 +8,27 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// inverses contains the inverses of the diagonal blocks of a packed factor in reduced precision.
-// The order of the blocks is cuts.fewOrder. The factor is a preconditioner. Every iteration solves
-// with the factor for a small number of columns. A solve by cuBLAS takes many short steps, each of
-// which waits for the previous step. A product with an inverse is one launch, which takes only the
-// time to read the inverse. Rounding errors of the inverses change only the preconditioner.
+// inverses contains the inverses of the diagonal blocks, of order cuts.fewOrder, of a packed factor in reduced
+// precision. The factor is a preconditioner, with which every iteration solves for a small number of columns: a
+// product with an inverse is one launch, and a solve by cuBLAS is many.
 type inverses[T backend.Float] struct {
 	device *device
 	memory driver.DevicePtr // the inverses of blocks of A₁₁, then of A₂₂ᵀ, row-major
 	order  int
 }
 
-// maxInverseBytes limits the bytes of the inverses of one factor: 4·cuts.fewOrder for each row. The
-// memory is part of leftFree, which is outside of the budget. Copies of factors in FP16 use the same
-// memory; they are freed before the inverses are computed. Tests change the limit.
+// maxInverseBytes limits the bytes of the inverses of one factor: 4·cuts.fewOrder for each row. The memory is part
+// of leftFree. Tests change the limit.
 var maxInverseBytes int64 = 512 << 20
 
-// invertedColumns is the largest number of right-hand sides that are solved by inverses. Package
-// solvers iterates on this number of right-hand sides at a time, and its planner estimates the time
-// of their solves from Rates.ReducedSolve.
+// invertedColumns is the largest number of right-hand sides that are solved by inverses: the number on which
+// package solvers iterates at a time.
 const invertedColumns = 64
 
 func (v *inverses[T]) close() error { return v.device.release(v.memory) }
 
-// invert computes the inverses of a factor. It does nothing and returns nil if h is a leading part
-// of a matrix, if the device has too little memory, or if the inverses would exceed maxInverseBytes or
-// 1/32 of the budget.
+// invert computes the inverses of a factor. It does nothing if h is a leading part of a matrix, if the device has
+// too little memory, or if the inverses would exceed maxInverseBytes or 1/32 of the budget.
 func (q *queue[T]) invert(h *packedMatrix[T]) error {
 	a11, _, a22t := h.blocks()
 	size, d := cuts.fewOrder, q.engine.device
@@ -82,8 +77,8 @@ func (v *inverses[T]) block(i, m int) *matrix[T] {
 	return &matrix[T]{device: v.device, ptr: v.memory + driver.DevicePtr(i*v.order*v.order*sizeOf[T]()), rows: m, cols: m, stride: v.order}
 }
 
-// freeInverses frees the inverses of h and of the matrix of which h is a leading part. It is called
-// when elements of h change.
+// freeInverses frees the inverses of h and of the matrix of which h is a leading part, because elements of h
+// change.
 func (h *packedMatrix[T]) freeInverses() error {
 	if h.parent != nil {
 		return h.parent.freeInverses()

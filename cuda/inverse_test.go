@@ -74,12 +74,11 @@ func TestSolvesByInverses(t *testing.T) {
 				t.Fatal(err)
 			}
 			m.Free()
-			// Let L be a block of order m, and Z its inverse as computed by substitution. Then |LZ − I| ≤
-			// γ_m|L||Z| with γ_m ≈ mu, and therefore |ZL − I| ≤ γ_m|L⁻¹||L||Z||L|. A product with Z adds an
-			// error of γ_m|L||Z| (Higham 2002, sections 8.1 and 3.5). Let s bound the norms of |L||L⁻¹| and
-			// |L⁻¹||L|. Then the residual of the block is at most γ_m(s + s²)·size, where size bounds the right-
-			// hand side of the block. Products with other blocks are sums of n terms. The factor 2 covers terms
-			// of second order.
+			// Let L be a block of order m, and Z its inverse as computed by substitution. Then |LZ − I| ≤ γ_m|L||Z|
+			// with γ_m ≈ mu, and therefore |ZL − I| ≤ γ_m|L⁻¹||L||Z||L|. A product with Z adds an error of
+			// γ_m|L||Z| (Higham 2002, sections 8.1 and 3.5). Let s bound the norms of |L||L⁻¹| and |L⁻¹||L|. Then
+			// the residual of the block is at most γ_m(s + s²)·size, where size bounds the right- hand side of the
+			// block. Products with other blocks are sums of n terms. The factor 2 covers terms of second order.
 			s := skeel(l)
 			const u = 0x1p-24
 			for j := range columns {

@@ -14,9 +14,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestFewFeatures checks kernel products by the specialized functions for a small number of
-// features, and checks that these functions are used. There are several tiles of points, and the
-// square of one coordinate overflows.
+// TestFewFeatures checks kernel products by the specialized functions for a small number of features, and checks
+// that these functions are used. There are several tiles of points, and the square of one coordinate overflows.
 func TestFewFeatures(t *testing.T) {
 	Need(t)
 	dev := backendtest.Device(t, "cuda/0")
@@ -92,9 +91,8 @@ func testFewFeatures[T backend.Float](t *testing.T, q *queue[T], unit float64) {
 	}
 }
 
-// TestSymmetricKernelProduct checks k(X, X) v against package kernels, in one step and in several
-// steps. The device evaluates only one triangle of K. A coordinate that is ∞ must give NaN in
-// exactly the rows that depend on it.
+// TestSymmetricKernelProduct checks k(X, X) v against package kernels, in one step and in several steps. The device
+// evaluates only one triangle of K. A coordinate that is ∞ must give NaN in exactly the rows that depend on it.
 func TestSymmetricKernelProduct(t *testing.T) {
 	Need(t)
 	SmallCuts(t)

@@ -139,9 +139,8 @@ func (m *matrix[T]) Free() {
 	d.exec.queue(func() { d.freed(d.release(p)) })
 }
 
-// deallocate returns the memory at p, which comes from allocate, to the driver. It does not use the
-// pool, because copies in other streams may still use the memory, and only the driver waits for
-// these copies.
+// deallocate returns the memory at p, which comes from allocate, to the driver. It does not use the pool, because
+// copies in other streams may still use the memory.
 func (d *device) deallocate(p driver.DevicePtr) {
 	if d.memory.remove(p) {
 		d.exec.queue(func() {

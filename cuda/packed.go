@@ -10,13 +10,10 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// packedMatrix is a symmetric matrix in rectangular full packed storage (Gustavson, Waśniewski,
-// Dongarra and Langou, ACM TOMS 37, 2010), as drawn in the documentation of package cpu. The lower
-// triangle consists of the blocks A₁₁, A₂₁ and A₂₂. A rectangle contains A₁₁ from its second row
-// on, A₂₁ below A₁₁, and A₂₂ᵀ in its upper triangle, which A₁₁ does not use. All three blocks are
-// views of full matrices, so that every operation consists of operations on full matrices. For
-// example, a factorization is two factorizations of half the order, a solve and a product, as fast
-// as in full storage.
+// packedMatrix is a symmetric matrix in rectangular full packed storage (Gustavson, Waśniewski, Dongarra and
+// Langou, ACM TOMS 37, 2010), as drawn in the documentation of package cpu. A rectangle contains the block A₁₁ from
+// its second row on, A₂₁ below A₁₁, and A₂₂ᵀ in its upper triangle, which A₁₁ does not use. All three blocks are
+// views of full matrices, so that every operation consists of operations on full matrices.
 type packedMatrix[T backend.Float] struct {
 	rect   *matrix[T] // the rectangle, of n+1 rows
 	n1, n2 int        // orders of A₁₁ and A₂₂, where n1 is n2 or n2 + 1
@@ -37,8 +34,7 @@ func (h *packedMatrix[T]) Free() {
 	}
 }
 
-// Leading returns the leading part of order n. It omits rows of A₂₂ or, if n < n1, also rows of
-// A₁₁.
+// Leading returns the leading part of order n. It omits rows of A₂₂ or, if n < n1, also rows of A₁₁.
 func (h *packedMatrix[T]) Leading(n int) backend.Packed[T] {
 	check.Leading(n, h.Order())
 	n1 := min(n, h.n1)
@@ -55,8 +51,8 @@ func (h *packedMatrix[T]) splitRows(m *matrix[T]) (m1, m2 *matrix[T]) {
 	return m.window(0, 0, h.n1, m.cols), m.window(h.n1, 0, h.n2, m.cols)
 }
 
-// packedStride returns the length of a row of the rectangle, in elements, such that rows begin at
-// multiples of 128 bytes.
+// packedStride returns the length of a row of the rectangle, in elements, such that rows begin at multiples of 128
+// bytes.
 func packedStride[T backend.Float](n int) int {
 	line := 128 / sizeOf[T]()
 	return (n/2 + n%2 + line - 1) / line * line
@@ -123,8 +119,8 @@ func (h *packedMatrix[T]) patches(first, rows int) []patch[T] {
 	}
 }
 
-// rangeBytes is the approximate size of the intermediate device matrix through which a packed
-// matrix is copied to or from the host.
+// rangeBytes is the approximate size of the device matrix through which a packed matrix is copied to or from the
+// host.
 const rangeBytes = 32 << 20
 
 // forEachRange divides rows first … first+rows−1 of a triangle into ranges and calls f for each
@@ -295,8 +291,8 @@ func (q *queue[T]) AddDiagPacked(d []T, a backend.Packed[T]) {
 	}, n))
 }
 
-// diagonals returns the diagonal of a packed matrix on the device as one or two columns: the
-// diagonals of A₁₁ and A₂₂.
+// diagonals returns the diagonal of a packed matrix on the device as one or two columns: the diagonals of A₁₁ and
+// A₂₂.
 func (q *queue[T]) diagonals(op string, a backend.Packed[T]) []view[T] {
 	if h := q.fixed(op, a); h != nil {
 		return []view[T]{h.diagonal()}

@@ -129,14 +129,13 @@ func TestRatesOfCards(t *testing.T) {
 	checkRate("memory of an L4", l4.memoryRate(), 300e9)
 }
 
-// TestChoiceOnCards checks that the automatic choice on large cards is the method with the least
-// time in a model of bytes, instructions and launches. On an H200 a factor in float64 is fastest
-// for some thousand rows, because a solve is a chain of launches, but not for more than some ten
-// thousand rows. In the model, the method mixed with a factor in FP16 takes 0.40 s for 50,000 rows
-// and 1.9 s for 100,000; the method dual takes 0.87 s and 6.5 s. The factorization of mixed takes
-// 1/6.4 of the time of dual's factorization; because of the iterations of mixed, the whole fits
-// take 1/2.2 and 1/3.5 of dual's time. On an L4, which is 64 times as fast in float32 as in
-// float64, a factor in float32 is fastest from some thousand rows on.
+// TestChoiceOnCards checks that the automatic choice on large cards is the method with the least time in a model of
+// bytes, instructions and launches. On an H200 a factor in float64 is fastest for some thousand rows, because a
+// solve is a chain of launches, but not for more than some ten thousand rows. In the model, the method mixed with a
+// factor in FP16 takes 0.40 s for 50,000 rows and 1.9 s for 100,000; the method dual takes 0.87 s and 6.5 s. The
+// factorization of mixed takes 1/6.4 of the time of dual's factorization; because of the iterations of mixed, the
+// whole fits take 1/2.2 and 1/3.5 of dual's time. On an L4, which is 64 times as fast in float32 as in float64, a
+// factor in float32 is fastest from some thousand rows on.
 func TestChoiceOnCards(t *testing.T) {
 	Need(t)
 	const features = 50

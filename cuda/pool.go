@@ -7,12 +7,11 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// pool keeps freed memory for the next request of the same size, because the driver takes several
-// tenths of a millisecond to allocate or free memory, and first waits for all work. In a small fit,
-// these times would be a large part of the total. Pooled memory does not count in the budget. When
-// the driver has no more memory, the pool returns its memory to the driver. The pool is used only
-// on the executor's thread. Memory is reused without waiting, because the work of one stream runs
-// in order, and the stream waits for every copy of UploadAfter.
+// pool keeps freed memory for the next request of the same size, because the driver takes several tenths of a
+// millisecond to allocate or free memory, and first waits for all work. Pooled memory does not count in the budget,
+// and returns to the driver if the driver has no more memory. The pool is used only on the executor's thread.
+// Memory is reused without waiting, because the work of one stream runs in order, and the stream waits for every
+// copy of UploadAfter.
 type pool struct {
 	free        map[int64][]driver.DevicePtr
 	allocated   map[driver.DevicePtr]int64
@@ -24,9 +23,8 @@ type pool struct {
 // Tests set poolLimit.total to 0.
 var poolLimit = struct{ allocation, total int64 }{160 << 20, 512 << 20}
 
-// alloc returns memory of the given number of bytes. If there is not enough free memory, because
-// another program or the libraries use it, the error gives the requested and the free bytes. It is
-// called on the executor's thread.
+// alloc returns memory of the given number of bytes, on the executor's thread. If there is not enough free memory,
+// the error gives the requested and the free bytes.
 func (d *device) alloc(bytes int64) (driver.DevicePtr, error) {
 	l := &d.pool
 	if list := l.free[bytes]; len(list) > 0 {

@@ -12,9 +12,8 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// The status of a factorization has infoBytes bytes. It begins with an int that the device
-// functions set. The int at offset solverInfo is set by cuSOLVER. The invalid pivot is at offset
-// pivotValue.
+// The status of a factorization has infoBytes bytes: an int that the device functions set, at offset solverInfo an
+// int of cuSOLVER, and at offset pivotValue the invalid pivot.
 const (
 	infoBytes  = 16
 	solverInfo = 4
@@ -27,12 +26,10 @@ func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 	return q.wait("potrf", func() error { return q.potrf(ul, A, rounding{}) })
 }
 
-// potrf factors by halving the triangle until cuSOLVER can factor it or, without cuSOLVER, until a
-// single block of threads can factor it. So no step is long, and products do most of the
-// operations.
+// potrf factors by halving the triangle until cuSOLVER or, without cuSOLVER, a single block of threads can factor
+// it.
 //
-// potrf waits for the factorization, whose precision is r. At an invalid pivot it returns a
-// *backend.PivotError.
+// potrf waits for the factorization, whose precision is r. At an invalid pivot it returns a *backend.PivotError.
 func (q *queue[T]) potrf(ul backend.Uplo, a *matrix[T], r rounding) error {
 	if a.rows == 0 {
 		return nil
@@ -78,8 +75,7 @@ func (f *factoring[T]) order() int {
 	return min(maxOrder, max(step, cuts.minSolver))
 }
 
-// close frees the memory of cuSOLVER. No queued work uses the memory, because the method pivot has
-// waited.
+// close frees the memory of cuSOLVER. No queued work uses it, because the method pivot has waited.
 func (f *factoring[T]) close() error {
 	d := f.q.engine.device
 	var errs []error
@@ -116,8 +112,7 @@ func (f *factoring[T]) pivot() error {
 	return nil
 }
 
-// factor computes the Cholesky factor by halving a. The argument first is the index of a's first
-// row in the whole matrix.
+// factor computes the Cholesky factor by halving a, whose first row is row `first` of the whole matrix.
 func (f *factoring[T]) factor(a *matrix[T], first int) error {
 	q, n := f.q, a.rows
 	switch {
@@ -128,8 +123,7 @@ func (f *factoring[T]) factor(a *matrix[T], first int) error {
 		if !errors.Is(err, backend.ErrMemory) || n < 2*cuts.minSolver {
 			return err
 		}
-		// cuSOLVER had too little memory for its workspace. The triangle is unchanged, so it is
-		// factored by halves, which need less workspace.
+		// cuSOLVER had too little memory for its workspace. The halves need less.
 		f.maxOrder = n / 2
 	}
 	n1 := halfOrder(n)
@@ -157,8 +151,7 @@ func (f *factoring[T]) factor(a *matrix[T], first int) error {
 	return f.factor(a22, first+n1)
 }
 
-// block factors a with the device function, which records an invalid pivot. If an earlier block had
-// an invalid pivot, the device function does nothing.
+// block factors a with the device function, which records an invalid pivot and does nothing after an earlier one.
 func (f *factoring[T]) block(a *matrix[T], first int) error {
 	q, n, v := f.q, a.rows, a.view()
 	if f.ul == backend.Upper {
@@ -173,15 +166,12 @@ func (f *factoring[T]) block(a *matrix[T], first int) error {
 	})
 }
 
-// solve factors a triangle with cuSOLVER, and waits for the factor. After a pivot that is not
-// positive, cuSOLVER continues with NaN, and cuSOLVER does not report NaN or Inf in the matrix. So
-// solve checks the diagonal of the factor, and computes an invalid pivot from a copy of the
-// matrix's diagonal and from the factor's row.
+// solve factors a triangle with cuSOLVER, and waits for the factor. cuSOLVER does not report NaN or Inf in the
+// matrix, so that solve checks the diagonal of the factor.
 //
-// cuSOLVER's documentation does not define the contents of a failed factor. A lower triangle is
-// therefore factored in a copy. After a failure the device functions factor the triangle again, so
-// that the pivot and the leading factor are exact. An upper triangle is factored in place. After a
-// failure solve returns the pivot and the leading factor that cuSOLVER has written.
+// A lower triangle is factored in a copy, because cuSOLVER does not define the contents of a failed factor: after a
+// failure the device functions factor the triangle again. An upper triangle is factored in place, and the pivot and
+// the leading factor are those of cuSOLVER.
 func (f *factoring[T]) solve(a *matrix[T], first int) error {
 	q, n, target := f.q, a.rows, a
 	d := q.engine.device

@@ -9,8 +9,7 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// Products are computed by cuBLAS if it is available, and otherwise by the device functions. They
-// are in full precision, except in the factorizations for preconditioners (reduced.go).
+// Products are computed by cuBLAS if it is available, and otherwise by the device functions.
 
 func (q *queue[T]) Gemm(tA, tB backend.Trans, alpha T, a, b backend.Matrix[T], beta T, c backend.Matrix[T]) {
 	check.Gemm(tA, tB, a, b, c)
@@ -26,46 +25,38 @@ func (q *queue[T]) gemm(tA, tB backend.Trans, alpha T, a, b *matrix[T], beta T, 
 	return q.blasGemm(bl, tA, tB, alpha, a, b, beta, c, r)
 }
 
-// cuts are the sizes at which work for the libraries is divided. Tests reduce them, so that small
-// matrices are divided like large matrices.
+// cuts are the sizes at which work for the libraries is divided. Tests reduce them.
 var cuts = struct {
 	tile    int // products are divided at multiples of tile
 	solve   int // order of the largest triangle of a solve, and of the largest block on the diagonal of a syrk
 	columns int // right-hand sides of a solve are divided at multiples of columns
-	// fewColumns is the largest number of right-hand sides for which the time of a solve is the
-	// time to read the triangle. Up to this number, cuBLAS solves only with triangles of order at
-	// most fewOrder. All other operations are products, which read memory faster.
+	// fewColumns is the largest number of right-hand sides for which the time of a solve is the time to read the
+	// triangle. Up to this number, cuBLAS solves only with triangles of order at most fewOrder, and products do the
+	// rest.
 	fewColumns, fewOrder int
-	// At most `vectors` right-hand sides are solved one at a time, each by one call with the whole
-	// triangle, even if its order exceeds fewOrder. With triangles of order fewOrder, a solve is a
-	// series of calls, each of which takes at least the time of a launch.
+	// At most `vectors` right-hand sides are solved one at a time, each by one call with the whole triangle.
 	vectors int
 	symm    int // largest order of a symmetric matrix that is multiplied without halving it
 	// A product with a small number of columns takes two launches instead of one if the matrix has
 	// at least minThin elements.
 	minThin int
-	// For a product with a small number of columns, a symmetric matrix is divided into squares, of
-	// which `squares` are in each row. This gives some thousand blocks of threads. Their partial sums
-	// take 1/100 of the bytes of the matrix.
+	// For a product with a small number of columns, a symmetric matrix is divided into squares, of which `squares`
+	// are in each row. Their partial sums take 1/100 of the bytes of the matrix.
 	squares int
 	// In the method gramSymv, a square has at most side × side tiles.
 	side int
-	// A factorization in reduced precision computes the diagonal blocks of order `reduced` in full
-	// float32, which is 3·reduced/n of its operations. The order is small, because full float32 is
-	// slow, but large enough for efficient products between the blocks. A product whose numbers of
-	// rows, columns and terms are all at least minHalf uses copies of its factors in FP16, of at
-	// most halfBytes.
+	// A factorization in reduced precision computes the diagonal blocks of order `reduced` in full float32, which
+	// is 3·reduced/n of its operations. A product whose numbers of rows, columns and terms are all at least minHalf
+	// uses copies of its factors in FP16, of at most halfBytes.
 	reduced, minHalf int
 	halfBytes        int64
-	// cuSOLVER factors triangles of order minSolver or more. The lower triangle in column-major
-	// order takes 1/1.4 to 1/2.2 of the time of the upper triangle (ml-explore/mlx#4208). Such a
-	// lower triangle is factored in place if its order is at most maxInPlace. An upper triangle is
-	// factored in a transposed copy if its order is at most maxCopied.
+	// cuSOLVER factors triangles of order minSolver or more. The lower triangle in column-major order takes 1/1.4
+	// to 1/2.2 of the time of the upper triangle (ml-explore/mlx#4208). It is factored in place if its order is at
+	// most maxInPlace. An upper triangle is factored in a transposed copy if its order is at most maxCopied.
 	minSolver, maxInPlace, maxCopied int
 }{tile: 128, solve: 4096, columns: 256, fewColumns: 32, fewOrder: 512, vectors: 4, symm: 8192, minThin: 64 * 64, squares: 128, side: 8, reduced: 512, minHalf: 256, halfBytes: 512 << 20, minSolver: 512, maxInPlace: 16384, maxCopied: 4096}
 
-// opOf returns the operation of cuBLAS on a row-major factor, which is a transposed matrix in
-// column-major order.
+// opOf returns the operation of cuBLAS on a row-major factor, which cuBLAS reads as its transpose.
 func opOf(t backend.Trans) driver.Op {
 	if t == backend.Transpose {
 		return driver.T
@@ -81,9 +72,8 @@ func fillOf(ul backend.Uplo) driver.Fill {
 	return driver.Lower
 }
 
-// chunk divides a product of m × n results, each a sum of k terms, into steps. It returns the
-// numbers of rows and columns of a step. The two numbers are as equal as possible, because a step
-// with a square result reads the fewest factors.
+// chunk divides a product of m × n results, each a sum of k terms, into steps, and returns the numbers of rows and
+// columns of a step. A step is nearly square, because it then reads the fewest factors.
 func (q *queue[T]) chunk(m, n, k int) (rows, cols int) {
 	results := q.libraryStep() / (2 * float64(max(k, 1)))
 	if float64(m)*float64(n) <= results {
@@ -135,8 +125,7 @@ func (q *queue[T]) blasGemm(bl *driver.Blas, tA, tB backend.Trans, alpha T, a, b
 	return nil
 }
 
-// blasGemv computes y ← α op(A) x + β y by cuBLAS. It uses full precision, because reading A takes
-// most of the time.
+// blasGemv computes y ← α op(A) x + β y by cuBLAS in full precision.
 func (q *queue[T]) blasGemv(bl *driver.Blas, t backend.Trans, alpha T, a *matrix[T], x view[T], beta T, y *matrix[T]) error {
 	op := driver.T // cuBLAS is column-major: its columns are the rows of A
 	if t == backend.Transpose {
@@ -181,9 +170,8 @@ func (q *queue[T]) Syrk(ul backend.Uplo, t backend.Trans, alpha T, a backend.Mat
 	q.run("syrk", func() error { return q.syrk(ul, t, alpha, A, beta, C, rounding{}) })
 }
 
-// syrk computes C ← α op(A) op(A)ᵀ + β C on a triangle, block by block along the diagonal. The
-// elements to one side of each block are computed by a product, which is faster than one large syrk
-// and may be in reduced precision. The blocks on the diagonal are always in full precision.
+// syrk computes C ← α op(A) op(A)ᵀ + β C on a triangle, block by block along the diagonal. The elements beside each
+// block are computed by a product, which may be in reduced precision. The diagonal blocks are in full precision.
 func (q *queue[T]) syrk(ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T], beta T, c *matrix[T], r rounding) error {
 	op := a.view().op(t)
 	n, k := op.rows, op.cols
@@ -235,9 +223,8 @@ func (q *queue[T]) Symm(ul backend.Uplo, alpha T, a, b backend.Matrix[T], beta T
 	q.run("symm", func() error { return q.symm(ul, alpha, A, B, beta, C) })
 }
 
-// symm computes C ← α A B + β C. It halves a large A, and computes the product with the
-// off-diagonal square and with its transpose by two ordinary products. For a small number of
-// columns it uses a device function, which reads A once at the memory bandwidth.
+// symm computes C ← α A B + β C. It halves a large A, whose off-diagonal square takes two ordinary products. For a
+// small number of columns it uses a device function, which reads A once.
 func (q *queue[T]) symm(ul backend.Uplo, alpha T, a, b *matrix[T], beta T, c *matrix[T]) error {
 	bl := q.engine.device.libraries.Blas
 	n := a.rows

@@ -31,8 +31,7 @@ const (
 	rational
 )
 
-// program is a kernel encoded for the device functions. The field memory lists the device memory to
-// which the code points.
+// program is a kernel encoded for the device functions.
 type program[T backend.Float] struct {
 	q            *queue[T]
 	compiled     *kernels.Program
@@ -42,8 +41,7 @@ type program[T backend.Float] struct {
 	memory       []driver.DevicePtr
 }
 
-// program returns the program of a kernel for the points of X and Z. It evaluates the statistics of
-// single points for all points in advance.
+// program returns the program of a kernel for the points of X and Z.
 func (q *queue[T]) program(k kernels.Kernel, x, z *matrix[T]) (p *program[T], err error) {
 	p = &program[T]{q: q, compiled: kernels.Compile(k), bytes: make([]byte, programBytes)}
 	defer func() {
@@ -75,8 +73,7 @@ func (q *queue[T]) program(k kernels.Kernel, x, z *matrix[T]) (p *program[T], er
 	return p, nil
 }
 
-// inRange returns v, clamped to the finite range of T: the scale of a kernel may be too
-// large for float32, and its product with 0 must be 0.
+// inRange clamps v to the finite range of T, so that the product of a kernel's scale with 0 is 0.
 func inRange[T backend.Float](v float64) float64 {
 	if sizeOf[T]() == 4 {
 		return max(-math.MaxFloat32, min(v, math.MaxFloat32))
@@ -202,8 +199,7 @@ func (p *program[T]) evalSelf(s kernels.Stat, x *matrix[T]) (driver.DevicePtr, e
 	return ptr, p.q.engine.launch("self", line(x.rows))
 }
 
-// shifted returns the program for the rows of X from row i on and the rows of Z from row j on. Its
-// pointers to statistics of single points begin at these rows.
+// shifted returns the program for the rows of X from row i on and the rows of Z from row j on.
 func (p *program[T]) shifted(i, j int) []byte {
 	if i == 0 && j == 0 {
 		return p.bytes

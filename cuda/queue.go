@@ -10,8 +10,8 @@ import (
 	"github.com/mercer-go/mercer/internal/check"
 )
 
-// queue is the backend.Backend of one precision for one caller's work. Its methods create steps,
-// which the executor queues in the device's stream.
+// queue is the backend.Backend of one precision for one caller's work. Its methods create steps, which the executor
+// queues in the device's stream.
 type queue[T backend.Float] struct {
 	engine *engine[T]
 	ctx    context.Context // the caller's context; nil means that work is never canceled
@@ -165,8 +165,7 @@ func (w *window) drain(api *driver.API) error {
 	return nil
 }
 
-// step queues one step of work in the stream. It first waits until at most one other step is in
-// flight.
+// step queues one step of work in the stream, after waiting until at most one other step is in flight.
 func (q *queue[T]) step(flops float64, f func() error) error {
 	if q.nested {
 		return f()
@@ -191,9 +190,8 @@ func (q *queue[T]) step(flops float64, f func() error) error {
 	return nil
 }
 
-// rowsOfStep returns how many of n rows one step computes, given the number of operations of a row.
-// If the result is less than n, it is a multiple of tile. The step then takes about 20 ms at a
-// third of the device's peak rate.
+// rowsOfStep returns how many of n rows one step of about 20 ms computes, given the number of operations of a row.
+// If the result is less than n, it is a multiple of tile.
 func (q *queue[T]) rowsOfStep(n int, flops float64) int {
 	rate := q.engine.device.props.rate * 2 / 3
 	if sizeOf[T]() == 8 {
@@ -206,9 +204,8 @@ func (q *queue[T]) rowsOfStep(n int, flops float64) int {
 	return max(1, int(rows)/tile) * tile
 }
 
-// libraryStep returns the number of operations of a step that a library computes: the operations of
-// 30 ms at the device's peak rate in float32 or float64. cuBLAS and cuSOLVER reach at least half of
-// this rate. With TF32 the step takes less time.
+// libraryStep returns the number of operations of a step that a library computes: 30 ms at the device's peak rate,
+// of which cuBLAS and cuSOLVER reach at least half.
 func (q *queue[T]) libraryStep() float64 {
 	p := q.engine.device.props
 	if sizeOf[T]() == 8 {

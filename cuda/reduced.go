@@ -9,14 +9,12 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// rounding specifies the precision to which a factorization for a preconditioner rounds the factors
-// of its off-diagonal products. Tensor cores compute products of such factors many times as fast as
-// products of float32. Sums are in float32. The zero value is full precision.
+// rounding specifies the precision to which a factorization for a preconditioner rounds the factors of its
+// off-diagonal products. Sums are in float32. The zero value is full precision.
 //
-// FP16 has the 11 significant bits of TF32, twice the rate of TF32 and half the bytes, but only the
-// exponents −24 to 15. The factor L is therefore scaled by a power of two s, for which the largest
-// elements of sL are just below 2¹⁴, and products are divided by s². If the range of FP16 is too
-// small, the factors are rounded to TF32, which has the range of float32.
+// FP16 has the 11 significant bits of TF32, at twice the rate and half the bytes, but only the exponents −24 to 15.
+// The factor L is therefore scaled by a power of two s, for which the largest elements of sL are just below 2¹⁴,
+// and products are divided by s². If the range of FP16 is too small, the factors are rounded to TF32.
 type rounding struct {
 	reduced bool
 	scale   float64 // the scale s, or 0 if the factors are not in FP16
@@ -28,9 +26,8 @@ type rounding struct {
 // reducedUnit is the unit roundoff of FP16 and of TF32.
 const reducedUnit = 0x1p-11
 
-// ReducedUnit returns the unit roundoff of reduced-precision factorizations. It returns 0 if they
-// are not available: if T is float64, if cuBLAS is missing or does not support products in FP16, or
-// if the card is not faster in FP16 than in float32.
+// ReducedUnit returns the unit roundoff of reduced-precision factorizations. It returns 0 if T is float64, if
+// cuBLAS is missing or does not support products in FP16, or if the card is not faster in FP16 than in float32.
 func (q *queue[T]) ReducedUnit() float64 {
 	if sizeOf[T]() == 8 || q.engine.device.Rates().Reduced == 0 {
 		return 0
@@ -42,13 +39,13 @@ func (q *queue[T]) PotrfPackedReduced(a backend.Packed[T]) error {
 	return q.waitPotrfPacked("PotrfPackedReduced", a, q.ReducedUnit() > 0)
 }
 
-// halfScale returns the scale s for the Cholesky factor L of a matrix A of order n with the
-// diagonal a, or 0 if no scale is suitable.
+// halfScale returns the scale s for the Cholesky factor L of a matrix A of order n with the diagonal a, or 0 if no
+// scale is suitable. The scale is suitable if s²·min a ≥ n·2⁻²⁸. This follows from three steps:
 //
-// Row i of L has the norm √a_i. Underflow to denormal numbers in FP16 changes an element of sL by
-// at most 2⁻²⁵, and the product of rows i and j of sL by at most about s√(n a_j)·2⁻²⁵. Rounding to
-// FP16 changes this product by about 2⁻¹¹ s²√(a_i a_j). This is the larger change for all i and j
-// if s²·min a ≥ n·2⁻²⁸; then s is suitable.
+//  1. Row i of L has the norm √a_i.
+//  2. Underflow in FP16 changes an element of sL by at most 2⁻²⁵, and the product of rows i and j of sL by at most
+//     about s√(n a_j)·2⁻²⁵.
+//  3. Rounding to FP16 changes this product by about 2⁻¹¹ s²√(a_i a_j), the larger change under the condition.
 func halfScale[T backend.Float](a []T) float64 {
 	minDiag, maxDiag := math.Inf(1), 0.0
 	for _, v := range a {
@@ -66,8 +63,7 @@ func halfScale[T backend.Float](a []T) float64 {
 	return s
 }
 
-// halfPad returns n rounded up to a multiple of 64, so that rows of factors in FP16 are aligned to
-// 128 bytes.
+// halfPad returns n rounded up to a multiple of 64, so that rows of factors in FP16 are aligned to 128 bytes.
 func halfPad(n int) int { return ceil(n, 64) * 64 }
 
 // rounded calls factor with the rounding that suits a matrix of order n.
@@ -80,9 +76,7 @@ func (q *queue[T]) rounded(n int, diagonal func([]T) error, factor func(rounding
 	if r.scale == 0 || n < cuts.minHalf {
 		return factor(rounding{reduced: true})
 	}
-	// In a product AB, the number of rows of A plus the number of columns of B is at most n. If A
-	// and B in FP16 do not fit in r.memory, the method terms divides the product into sums over
-	// ranges of columns of A.
+	// In a product AB, the number of rows of A plus the number of columns of B is at most n.
 	rows := int64(n + 2*halfPad(1))
 	minBytes := 2 * rows * int64(halfPad(1))
 	r.bytes = max(minBytes, min(2*rows*int64(halfPad(n)), cuts.halfBytes, d.memory.limitBytes()/32))
@@ -115,8 +109,7 @@ func (h halfMatrix) from(i, j int) halfMatrix {
 	return halfMatrix{h.ptr + driver.DevicePtr(2*(i*h.stride+j)), h.stride, h.t}
 }
 
-// toHalf queues a copy of scale·op(a) to p, and returns the copy and the address after its
-// end.
+// toHalf queues a copy of scale·op(a) to p, and returns the copy and the address after its end.
 func (q *queue[T]) toHalf(t backend.Trans, a *matrix[T], p driver.DevicePtr, r rounding) (halfMatrix, driver.DevicePtr, error) {
 	h := halfMatrix{p, halfPad(a.cols), t}
 	d := q.engine.device
@@ -124,9 +117,9 @@ func (q *queue[T]) toHalf(t backend.Trans, a *matrix[T], p driver.DevicePtr, r r
 	return h, p + driver.DevicePtr(2*a.rows*h.stride), d.launch("to_half", spread(a.rows, a.cols))
 }
 
-// terms divides the k columns of A in a product AB into ranges and calls f for each range. For each
-// range, the parts of A and B in FP16 fit in r.memory. The argument rows is the number of rows of A
-// plus the number of columns of B.
+// terms divides the k columns of A in a product AB into ranges for which the parts of A and B in FP16 fit in
+// r.memory, and calls f for each range. The argument rows is the number of rows of A plus the number of columns of
+// B.
 func (r rounding) terms(k, rows int, f func(from, count int) error) error {
 	maxCount := int(r.bytes/int64(2*rows)) / halfPad(1) * halfPad(1)
 	for from := 0; from < k; from += maxCount {
@@ -182,8 +175,7 @@ func (q *queue[T]) halfProduct(bl *driver.Blas, k int, alpha T, a, b halfMatrix,
 	return nil
 }
 
-// halfSyrk computes C ← α op(A) op(A)ᵀ + β C with op(A) in FP16. It omits the diagonal blocks,
-// whose order is size.
+// halfSyrk computes C ← α op(A) op(A)ᵀ + β C with op(A) in FP16, except the diagonal blocks, whose order is size.
 func (q *queue[T]) halfSyrk(bl *driver.Blas, ul backend.Uplo, t backend.Trans, alpha T, a *matrix[T], beta T, c *matrix[T], size int, r rounding) error {
 	return r.terms(a.view().op(t).cols, halfPad(c.rows), func(from, count int) error {
 		p, _, err := q.toHalf(t, columnRange(t, a, from, count), r.memory, r)
@@ -223,18 +215,14 @@ const (
 	productShare = 0.82
 	memoryShare  = 0.87
 	pairShare    = 0.55
-	// These are the approximate seconds of a launch that waits for the previous launch, and of a
-	// cuBLAS call that solves with a triangle of order cuts.fewOrder and a small number of columns.
+	// These are the approximate seconds of a launch, and of a cuBLAS call that solves with a triangle of order
+	// cuts.fewOrder and a small number of columns.
 	stepSeconds  = 10e-6
 	solveSeconds = 80e-6
 )
 
-// Rates computes the device's rates from the clocks and widths that the driver reports and from
-// NVIDIA's tables. The rates of an H200 and of a consumer card, relative to float64, are 1 and 64
-// for products in float32, 6.4 and 116 in reduced precision, and 2 and 64 for kernel values in
-// float32. The model of a factorization in reduced precision runs a tenth of its operations at the
-// rate of full precision. At n = 50,000 it actually runs 3·cuts.reduced/n = 3 % at a third of that
-// rate.
+// Rates computes the device's rates from the clocks and widths that the driver reports and from NVIDIA's tables.
+// The model of a factorization in reduced precision runs a tenth of its operations at the rate of full precision.
 func (d *device) Rates() flop.Rates {
 	p := d.props
 	r := flop.Rates{
@@ -253,8 +241,8 @@ func (d *device) Rates() flop.Rates {
 	return r
 }
 
-// memoryRate returns the memory bandwidth in bytes per second. If a virtual GPU does not report the
-// memory's clock, it returns the rate of the slowest card with the compute capability.
+// memoryRate returns the memory bandwidth in bytes per second. If a virtual GPU does not report the memory's clock,
+// it is the rate of the slowest card with the compute capability.
 func (p properties) memoryRate() float64 {
 	switch {
 	case p.bandwidth > 0:

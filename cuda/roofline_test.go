@@ -144,8 +144,7 @@ func BenchmarkRoofline(b *testing.B) {
 	}
 }
 
-// products measures cuBLAS's products of column-major matrices, for each choice of transposed
-// factors.
+// products measures cuBLAS's products of column-major matrices, for each choice of transposed factors.
 func products[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string, reduced bool) {
 	for _, s := range []struct{ m, n, k, padding int }{{8192, 8192, 8192, 0}, {8192, 8192, 8192, 1}, {4096, 4864, 25000, 0}} {
 		rows, cols, k := s.m/m.scale, s.n/m.scale, s.k/m.scale
@@ -239,10 +238,9 @@ func triangles[T backend.Float](b *testing.B, m *meter, q *queue[T], precision s
 	}
 }
 
-// nearIdentity overwrites the n × n matrix l, whose elements are between 0 and 1, by I + εl, where
-// ε = 2⁻²⁰/n. A solve with a triangle of I + εl changes the right-hand side by at most about 2⁻²⁰
-// times its largest element, so that thousands of solves in place hardly change the right-hand
-// side.
+// nearIdentity overwrites the n × n matrix l, whose elements are between 0 and 1, by I + εl, where ε = 2⁻²⁰/n. A
+// solve with a triangle of I + εl changes the right-hand side by at most about 2⁻²⁰ times its largest element, so
+// that thousands of solves in place hardly change the right-hand side.
 func nearIdentity[T backend.Float](q *queue[T], l *matrix[T]) error {
 	return errors.Join(q.scale(T(math.Ldexp(1/float64(l.rows), -20)), l.view(), whole, false), q.addDiag(l.diagonal(), 0, 1))
 }
@@ -259,9 +257,8 @@ func ordinary[T backend.Float](b *testing.B, q *queue[T], x *matrix[T]) {
 	}
 }
 
-// factors measures cuSOLVER's factorizations of both triangles, and logs the sizes of the
-// workspace. The times and the sizes are needed to choose the largest order that potrf passes to
-// cuSOLVER.
+// factors measures cuSOLVER's factorizations of both triangles, and logs the sizes of the workspace. The times and
+// the sizes are needed to choose the largest order that potrf passes to cuSOLVER.
 func factors[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string) {
 	for n := 1024 / m.scale; n <= 32768/m.scale; n *= 2 {
 		A := matrixOf(b, q, n, n)
@@ -290,8 +287,7 @@ func factors[T backend.Float](b *testing.B, m *meter, q *queue[T], precision str
 	}
 }
 
-// transfers measures copies of contiguous memory, of rows without and with a gap, and of short
-// rows.
+// transfers measures copies of contiguous memory, of rows without and with a gap, and of short rows.
 func (m *meter) transfers(b *testing.B) {
 	bytes := 256 << 20 / m.scale / m.scale
 	var there [2]driver.DevicePtr
@@ -334,8 +330,7 @@ func (m *meter) transfers(b *testing.B) {
 	})
 }
 
-// calls measures the driver calls of a step: a launch, an event, a wait, and an allocation
-// with its release.
+// calls measures the driver calls of a step: a launch, an event, a wait, and an allocation with its release.
 func (m *meter) calls(b *testing.B) {
 	event, err := m.staging[0].event, error(nil)
 	q := m.F64().(*queue[float64])

@@ -9,11 +9,10 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// OpenCurrent opens device number ordinal in the context that is current on the calling thread,
-// which the program has created with the driver's or the runtime's API, in Go or in another
-// language. The caller must lock its goroutine to the thread for this call. Afterwards the device
-// works in that context on its own thread and stream, and allocates its memory there, so that the
-// device and the program can share memory (see Wrap).
+// OpenCurrent opens device number ordinal in the context that is current on the calling thread, which the program
+// has created with the driver's or the runtime's API, in Go or in another language. The caller must lock its
+// goroutine to the thread for this call. Afterwards the device works in that context on its own thread and stream,
+// and allocates its memory there, so that the device and the program can share memory (see Wrap).
 //
 // The device does not own the context: the context must live until the device has been closed, and
 // Close does not destroy it. The device and its objects refer to owner, so that Go's garbage

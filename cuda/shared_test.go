@@ -14,8 +14,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// inContext runs f on a thread with the primary context of cuda/0, like a program that has created
-// its own context.
+// inContext runs f on a thread with the primary context of cuda/0, like a program that has created its own context.
 func inContext(t *testing.T, f func(api *driver.API)) {
 	t.Helper()
 	api, err := library()

@@ -16,11 +16,10 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestBeyond32Bits checks that no index is limited to 32 bits. It compares operations with
-// contiguous matrices and with matrices whose last rows begin after element 2³¹, as in a matrix of
-// 190,000 rows. The results of the device functions must be equal. The results of NVIDIA's
-// libraries must agree up to rounding, because the libraries may choose other functions for other
-// strides.
+// TestBeyond32Bits checks that no index is limited to 32 bits. It compares operations with contiguous matrices and
+// with matrices whose last rows begin after element 2³¹, as in a matrix of 190,000 rows. The results of the device
+// functions must be equal. The results of NVIDIA's libraries must agree up to rounding, because the libraries may
+// choose other functions for other strides.
 func TestBeyond32Bits(t *testing.T) {
 	Need(t)
 	for level, name := range []string{"driver", "blas", "solver"} {
@@ -153,8 +152,7 @@ func testBeyond32Bits[T backend.Float](t *testing.T, q *queue[T], level int, uni
 		for _, v := range want[i] {
 			largest = max(largest, math.Abs(float64(v)))
 		}
-		// The bound is for sums of n terms, and for solves with a matrix whose condition number is
-		// below 2.
+		// The bound is for sums of n terms, and for solves with a matrix whose condition number is below 2.
 		bound := 32 * n * unit * largest
 		if level == int(cudatest.DriverOnly) {
 			bound = 0

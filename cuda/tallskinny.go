@@ -5,16 +5,15 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// maxThinCols is the largest number of columns for which a product reads its matrix only once. The
-// constants must equal THIN and EACH of the device functions.
+// maxThinCols is the largest number of columns for which a product reads its matrix only once. The constants must
+// equal THIN and EACH of the device functions.
 const (
 	maxThinCols       = 4
 	thinRowsPerThread = 4
 )
 
-// thinBlocks is the desired number of blocks of threads, which is enough to occupy every
-// multiprocessor. The division of the sums into parts, called shares, depends only on the shapes of
-// the matrices, so that the results do not depend on the device.
+// thinBlocks is the desired number of blocks of threads, enough to occupy every multiprocessor. The division of the
+// sums into shares depends only on the shapes of the matrices.
 const thinBlocks = 4096
 
 // tallSkinny describes how a product with an m × k matrix is divided among blocks of threads.
@@ -25,8 +24,7 @@ type tallSkinny struct {
 	shareCols, shares int // number of columns per block of threads, and number of shares
 }
 
-// tallSkinnyOf divides a product with a matrix whose columns (or, if columns is false,
-// rows) are contiguous.
+// tallSkinnyOf divides a product with a matrix whose columns (or, if columns is false, rows) are contiguous.
 func tallSkinnyOf(m, k int, columns bool) tallSkinny {
 	s := tallSkinny{name: "thin_rows", lanes: powerOfTwo(k, 4, 32)}
 	s.rows = threads / s.lanes * thinRowsPerThread
@@ -35,8 +33,7 @@ func tallSkinnyOf(m, k int, columns bool) tallSkinny {
 		s.name, s.lanes = "thin_cols", powerOfTwo(ceil(m, thinRowsPerThread), 1, 32)
 		s.rows, step = s.lanes*thinRowsPerThread, threads/s.lanes
 	}
-	// A share has about 16·step columns or more, so that summing over the block's threads takes a
-	// small part of the time.
+	// With about 16·step columns in a share, summing over the block's threads takes a small part of the time.
 	shares := min(ceil(thinBlocks, ceil(m, s.rows)), ceil(k, 16*step))
 	s.shareCols = min(ceil(ceil(k, shares), step)*step, k)
 	s.shares = ceil(k, s.shareCols)
@@ -57,9 +54,9 @@ func isThin(m, n, k int, sym region) bool {
 	return m > 0 && n > 0 && k > 0 && max(m, n)*k >= cuts.minThin && (n <= maxThinCols || m <= maxThinCols && sym == whole)
 }
 
-// thinProduct computes C ← α A B + β C for a small number of columns or rows. If A is symmetric,
-// sym is the triangle of A that is stored. The elements of A, or of its triangle, are read once.
-// The work is a single step, because reading all of a device's memory takes only about 50 ms.
+// thinProduct computes C ← α A B + β C for a small number of columns or rows, and reads the elements of A once. If
+// A is symmetric, sym is the triangle of A that is stored. The work is a single step, because reading all of a
+// device's memory takes only about 50 ms.
 func (q *queue[T]) thinProduct(alpha T, a, b view[T], beta T, c view[T], sym region) error {
 	if c.cols > maxThinCols {
 		a, b, c = b.t(), a.t(), c.t()

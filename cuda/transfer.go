@@ -49,13 +49,12 @@ func (q *queue[T]) UploadAfter(slot int, dst backend.Matrix[T], src backend.Host
 	})
 }
 
-// fillers is the number of goroutines that copy to a staging buffer. One goroutine copies 17 GB per
-// second on an AMD Zen 4 (64 MiB, 2026-11), and 16 lanes of PCIe 5 transfer up to 63 GB per second.
+// fillers is the number of goroutines that copy to a staging buffer. One goroutine copies 17 GB per second on an
+// AMD Zen 4 (64 MiB, 2026-11), and 16 lanes of PCIe 5 transfer up to 63 GB per second.
 const fillers = 4
 
-// upload queues copies of src in a stream. The caller may change src as soon as upload returns, for
-// example read the next rows of a file into it. The last rows are then still being copied from the
-// staging buffers to the device.
+// upload queues copies of src in a stream. The caller may change src as soon as upload returns, although the last
+// rows are still being copied from the staging buffers to the device.
 func (q *queue[T]) upload(to *matrix[T], src backend.Host[T], stream driver.Stream) error {
 	d, size := q.engine.device, sizeOf[T]()
 	if bytes := to.rows * to.cols * size; bytes <= maxRingVector && to.cols == to.stride && src.Cols == src.Stride && !q.canceled() {
@@ -94,8 +93,8 @@ func (q *queue[T]) Download(dst backend.Host[T], src backend.Matrix[T]) error {
 	})
 }
 
-// download waits for the device and calls store for each part of a row. The slice v
-// contains elements of row i, beginning with column j.
+// download waits for the device and calls store for each part of a row. v contains elements of row i, beginning
+// with column j.
 func (q *queue[T]) download(from *matrix[T], store func(i, j int, v []T)) error {
 	// While one piece is copied to its destination, the next piece is transferred.
 	type piece struct{ i, j, rows, cols int }

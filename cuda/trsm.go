@@ -13,8 +13,8 @@ func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 	q.run("trsm", func() error { return q.trsm(s, ul, t, alpha, A, B, rounding{}) })
 }
 
-// trsm solves a triangular system. If r is reduced precision, products with off-diagonal blocks
-// round their operands. Diagonal blocks, of order cuts.reduced, use full precision.
+// trsm solves a triangular system. If r is reduced precision, products with off-diagonal blocks round their
+// operands. Diagonal blocks, of order cuts.reduced, use full precision.
 func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b *matrix[T], r rounding) error {
 	if b.rows == 0 || b.cols == 0 {
 		return nil
@@ -72,8 +72,7 @@ func (q *queue[T]) blasTrsv(bl *driver.Blas, s backend.Side, ul backend.Uplo, t 
 	return nil
 }
 
-// solveAtOnce reports whether each right-hand side is solved by one call of cuBLAS with the whole
-// triangle.
+// solveAtOnce reports whether each right-hand side is solved by one call of cuBLAS with the whole triangle.
 func (q *queue[T]) solveAtOnce(s backend.Side, a, b *matrix[T], r rounding) bool {
 	maxOrder := cuts.solve
 	if r.reduced {
@@ -136,8 +135,8 @@ func (q *queue[T]) blasTrsm(bl *driver.Blas, s backend.Side, ul backend.Uplo, t 
 	} else {
 		b1, b2 = b.window(0, 0, n1, b.cols), b.window(n1, 0, b.rows-n1, b.cols)
 	}
-	// For op(A) X = B with a lower op(A), the first rows of X are computed first; for X op(A) = B,
-	// the last columns of X.
+	// For op(A) X = B with a lower op(A), the first rows of X are computed first; for X op(A) = B, the last
+	// columns.
 	lowerTriangle := (ul == backend.Lower) == (t == backend.NoTrans)
 	if lowerTriangle == (s == backend.Right) {
 		a1, a2, b1, b2 = a2, a1, b2, b1

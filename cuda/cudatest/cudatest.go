@@ -1,10 +1,8 @@
-// Package cudatest builds simulations of NVIDIA's libraries: a driver, cuBLAS and cuSOLVER that
-// compute on the CPU. The device functions of package ptx are compiled by the system's C++ compiler
-// from the same source as for a GPU.
+// Package cudatest builds simulations of NVIDIA's libraries: a driver, cuBLAS and cuSOLVER that compute on the CPU.
+// The device functions of package ptx are compiled by the system's C++ compiler from the same source as for a GPU.
 //
-// As with a real driver, a call with a wrong thread, context or handle returns an error, and new
-// memory is not zeroed. A guard page after each allocation ends the process if a device function
-// accesses memory beyond the end.
+// As with a real driver, a call with a wrong thread, context or handle returns an error, and new memory is not
+// zeroed. A guard page after each allocation ends the process if a device function accesses memory beyond the end.
 package cudatest
 
 import (
@@ -36,9 +34,8 @@ const (
 // ErrNoCompiler is the error of Build if there is no C++ compiler.
 var ErrNoCompiler = errors.New("cudatest: there is no C++ compiler (g++ or clang++)")
 
-// Build puts the libraries of a level into folder, which can then be the value of
-// MERCER_CUDA_LIBDIR. The objects are cached in the system's folder for temporary files, by the
-// hash of their sources.
+// Build puts the libraries of a level into folder, which can then be the value of MERCER_CUDA_LIBDIR. The objects
+// are cached in the system's folder for temporary files, by the hash of their sources.
 func Build(folder string, level Level) error {
 	files := map[string]string{"libcuda.so.1": "driver", "libcublas.so.12": "blas", "libcusolver.so.11": "solver"}
 	names := []string{"libcuda.so.1", "libcublas.so.12", "libcusolver.so.11"}[:level+1]
@@ -117,8 +114,7 @@ var compiled = sync.OnceValues(func() (string, error) {
 			return "", fmt.Errorf("cudatest: %s: %w\n%s", l.name, err, out)
 		}
 	}
-	// If Rename fails because another process has built the same libraries meanwhile, use those
-	// libraries.
+	// If Rename fails because another process has built the same libraries meanwhile, use those libraries.
 	if err := os.Rename(work, cache); err != nil {
 		if _, statErr := os.Stat(cache); statErr != nil {
 			return "", err

@@ -337,8 +337,7 @@ func (t *thread) access(s *shadow, write bool, spaceName string) {
 	}
 }
 
-// The following functions convert the contents of a register to a number, or a number to the
-// contents.
+// The following functions convert the contents of a register to a number, or a number to the contents.
 
 func toFloat32(r uint64) float64   { return float64(math.Float32frombits(uint32(r))) }
 func fromFloat32(v float64) uint64 { return uint64(math.Float32bits(float32(v))) }

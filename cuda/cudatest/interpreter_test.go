@@ -11,8 +11,7 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/ptx"
 )
 
-// onHeap moves a slice to the heap: the garbage collector moves memory of stacks, but not of the
-// heap.
+// onHeap moves a slice to the heap: the garbage collector moves memory of stacks, but not of the heap.
 //
 //go:noinline
 func onHeap[T any](s []T) []T {

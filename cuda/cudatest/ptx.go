@@ -116,8 +116,7 @@ func (m *Interpreter) parse(text string) (err error) {
 
 func roundUp(n, multiple int) int { return (n + multiple - 1) / multiple * multiple }
 
-// variable parses a variable of the form ".space .align 8 .b8 name[count]", or without the
-// brackets.
+// variable parses a variable of the form ".space .align 8 .b8 name[count]", or without the brackets.
 func variable(s string) (name string, bytes, align int) {
 	words := strings.Fields(strings.TrimRight(s, ";"))
 	name, suffix, array := strings.Cut(words[4], "[")

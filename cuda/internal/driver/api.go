@@ -19,8 +19,7 @@ type (
 	Event     uintptr
 )
 
-// API is the driver API. Every method goes through Call, so that a test can record the
-// calls and make a call fail.
+// API is the driver API. Every method goes through Call, so that a test can record calls and make a call fail.
 type API struct {
 	Call func(s *Symbol, args ...uintptr) int32
 	Path string // path of the library
@@ -28,14 +27,12 @@ type API struct {
 	symbols []Symbol
 }
 
-// cell returns memory for the output of a C function. The memory is on the heap, because a variable
-// on the stack may move while arguments are prepared.
+// cell returns memory for the output of a C function, on the heap, because a variable on the stack may move.
 //
 //go:noinline
 func cell() *[2]uint64 { return new([2]uint64) }
 
-// buffer returns n bytes on the heap. The function is not inlined, because the compiler may place
-// an array of known length on the stack, even if append makes the array.
+// buffer returns n bytes on the heap: without noinline, the compiler may place them on the stack.
 //
 //go:noinline
 func buffer(n int) []byte { return make([]byte, n) }
@@ -69,8 +66,7 @@ func (a *API) text(op int, r Result) string {
 	return goString(uintptr(out[0]))
 }
 
-// goString copies a C string of at most 4096 bytes. The address is in a library's own
-// memory, which Go's garbage collector does not manage.
+// goString copies a C string of at most 4096 bytes.
 func goString(p uintptr) string {
 	s := unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&p))), 4096)
 	n := 0
@@ -169,8 +165,7 @@ func (a *API) MemAlloc(bytes int64) (DevicePtr, error) {
 
 func (a *API) MemFree(p DevicePtr) error { return a.invoke(cuMemFree, uintptr(p)) }
 
-// AllocHost returns page-locked memory of the host. Copies to and from such memory run
-// asynchronously.
+// AllocHost returns page-locked memory of the host. Copies to and from such memory run asynchronously.
 func (a *API) AllocHost(bytes int) ([]byte, error) {
 	out := cell()
 	if err := a.invoke(cuMemAllocHost, address(&out[0]), uintptr(bytes)); err != nil {
@@ -204,8 +199,8 @@ func words() *[16]uint64 { return new([16]uint64) }
 // mostPitch is the largest pitch, in bytes, that the driver accepts.
 const mostPitch = 1<<31 - 1
 
-// Copy queues a copy in a stream. Rows without gaps are copied as one long row, because the driver
-// copies short rows, such as points of three features, many times more slowly.
+// Copy queues a copy in a stream. Rows without gaps are copied as one long row, because the driver copies short
+// rows many times more slowly.
 func (a *API) Copy(c Copy2D, s Stream) error {
 	if c.Height == 1 || c.Src.Pitch == c.Width && c.Dst.Pitch == c.Width {
 		return a.invoke(cuMemcpyAsync, c.Dst.address(), c.Src.address(), uintptr(c.Width)*uintptr(c.Height), uintptr(s))
@@ -222,8 +217,7 @@ func (a *API) Copy(c Copy2D, s Stream) error {
 	return nil
 }
 
-// address returns the start address of a place. Page-locked memory and device memory share one
-// address space.
+// address returns the start address of a place. Page-locked memory and device memory share one address space.
 func (p Place) address() uintptr {
 	if p.Host != nil {
 		return address(unsafe.SliceData(p.Host))
@@ -323,8 +317,7 @@ func (a *API) NewEvent(timed bool) (Event, error) {
 
 func (a *API) DestroyEvent(e Event) error { return a.invoke(cuEventDestroy, uintptr(e)) }
 
-// Record queues the event e in the stream s. The event occurs when all work queued before it is
-// done.
+// Record queues the event e in the stream s. The event occurs when all work queued before it is done.
 func (a *API) Record(e Event, s Stream) error { return a.invoke(cuEventRecord, uintptr(e), uintptr(s)) }
 
 // WaitEvent waits until e has occurred; WaitInStream makes a stream wait for e.

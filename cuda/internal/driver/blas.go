@@ -51,8 +51,7 @@ func (b *Blas) Version() (int, error) {
 
 func (b *Blas) SetStream(s Stream) error { return b.invoke(cublasSetStream, b.handle, uintptr(s)) }
 
-// SetTF32 sets whether float32 products may round their factors to TF32, which has 10 fraction
-// bits.
+// SetTF32 sets whether float32 products may round their factors to TF32, which has 10 fraction bits.
 func (b *Blas) SetTF32(enabled bool) error {
 	const standard, tf32 = 0, 3
 	mode := uintptr(standard)
@@ -123,8 +122,7 @@ func GemmHalf(b *Blas, tA, tB Op, m, n, k int, alpha float32, A DevicePtr, lda i
 	return err
 }
 
-// Gemv computes y ← α op(A) x + β y for an m × n matrix A; consecutive elements of x and y are incx
-// and incy apart.
+// Gemv computes y ← α op(A) x + β y for an m × n matrix A; consecutive elements of x and y are incx and incy apart.
 func Gemv[E Float](b *Blas, t Op, m, n int, alpha E, A DevicePtr, lda int, x DevicePtr, incx int, beta E, y DevicePtr, incy int) error {
 	err := b.invoke(pick[E](cublasSgemv, cublasDgemv), b.handle, uintptr(t), size(m), size(n),
 		scalar(b, 0, alpha), uintptr(A), size(lda), uintptr(x), size(incx), scalar(b, 1, beta), uintptr(y), size(incy))

@@ -6,9 +6,9 @@ import (
 	"runtime"
 )
 
-// Args holds the arguments of a device function, packed as C aligns them. One object can be reused
-// for many launches: the driver copies the arguments before Launch returns. Always create Args with
-// NewArgs: the driver gets addresses inside of Args, so that Args must not move.
+// Args holds the arguments of a device function, packed as C aligns them, for any number of launches: the driver
+// copies the arguments before Launch returns. Create Args with NewArgs, because the driver gets addresses inside of
+// Args.
 type Args struct {
 	buf   [4096]byte
 	size  uintptr

@@ -76,12 +76,9 @@ func (l loader) caller() func(s *Symbol, args ...uintptr) int32 {
 	return func(s *Symbol, args ...uintptr) int32 { return int32(l.call(s.addr, args...)) }
 }
 
-// openFirst opens a file in the first of the folders where the file can be opened. The folder ""
-// means the system's loader, and the folder of MERCER_CUDA_LIBDIR is tried before all folders. If
-// the file cannot be opened, openFirst opens its dependencies, if possible from the same folder,
-// and tries again. It does not open the dependencies beforehand, because a library normally
-// finds its own dependencies, and a file that is opened by its name may belong to another release.
-// The error lists every path that was tried.
+// openFirst opens a file in the first of the folders where this succeeds. The folder "" means the system's loader,
+// and the folder of MERCER_CUDA_LIBDIR is tried before all folders. If no folder has the file, openFirst opens its
+// dependencies, if possible from the same folder, and tries again. The error lists every path that was tried.
 func (l loader) openFirst(file string, dependencies, folders []string) (handle uintptr, path string, err error) {
 	if dir := l.env(EnvLibraries); dir != "" {
 		folders = append([]string{dir}, folders...)
@@ -163,8 +160,8 @@ type Libraries struct {
 // It must be called on a thread that has a context.
 func OpenLibraries(driverVersion int) Libraries { return system.libraries(driverVersion, true) }
 
-// ProbeLibraries finds the same libraries as OpenLibraries, but works on a thread without a
-// context. The libraries in the result cannot be called.
+// ProbeLibraries finds the same libraries as OpenLibraries on a thread without a context. The libraries in the
+// result cannot be called.
 func ProbeLibraries(driverVersion int) Libraries { return system.libraries(driverVersion, false) }
 
 // Used lists the files of the libraries that were found. Missing lists the missing libraries with
@@ -227,8 +224,7 @@ func (l loader) libraries(driverVersion int, create bool) Libraries {
 	return out
 }
 
-// folders lists the folders where installers of the toolkit and Python packages put
-// libraries.
+// folders lists the folders where installers of the toolkit and Python packages put libraries.
 func (l loader) folders(t toolkit) []string {
 	list := []string{fmt.Sprintf("/usr/local/cuda-%d/lib64", t.major), "/usr/local/cuda/lib64"}
 	if runtime.GOARCH == "amd64" {
@@ -237,8 +233,8 @@ func (l loader) folders(t toolkit) []string {
 		list = append(list, "/usr/lib/aarch64-linux-gnu")
 	}
 	roots := []string{l.env("VIRTUAL_ENV"), l.env("CONDA_PREFIX")}
-	// The python3 on the path may belong to an environment that is not activated. If python3 is a
-	// link, its environment is the folder of the link, not of the file to which it points.
+	// The python3 on the path may belong to an environment that is not activated. If python3 is a link, its
+	// environment is the folder of the link.
 	if python, err := l.lookPath("python3"); err == nil {
 		roots = append(roots, filepath.Dir(filepath.Dir(python)))
 	}

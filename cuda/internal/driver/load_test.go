@@ -12,8 +12,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// folder returns a loader for which only the given files exist. Every function in these files
-// returns 0.
+// folder returns a loader for which only the given files exist. Every function in these files returns 0.
 func folder(env map[string]string, files ...string) loader {
 	there := map[string]bool{}
 	for _, f := range files {
@@ -57,8 +56,7 @@ func TestNoDriver(t *testing.T) {
 	}
 }
 
-// TestDriverPlaces checks that the folder of the environment variable is tried first, and then the
-// system's loader.
+// TestDriverPlaces checks that the folder of the environment variable is tried first, and then the system's loader.
 func TestDriverPlaces(t *testing.T) {
 	l := folder(map[string]string{EnvLibraries: "/mine"}, "/mine/libcuda.so.1", "libcuda.so.1")
 	if a, err := l.driver(); err != nil || a.Path != "/mine/libcuda.so.1" {
@@ -109,9 +107,8 @@ func TestToolkits(t *testing.T) {
 	}
 }
 
-// TestPythonOnPath checks that, without an activated environment, libraries are searched in the
-// environment of the python3 on the path. It also checks that libraries are found in the folder lib
-// of an activated Conda environment.
+// TestPythonOnPath checks that, without an activated environment, libraries are searched in the environment of the
+// python3 on the path. It also checks that libraries are found in the folder lib of an activated Conda environment.
 func TestPythonOnPath(t *testing.T) {
 	venv := []string{"/opt/torch/.venv/lib/python3.12/site-packages/nvidia/cu13/lib/libcublas.so.13", "/opt/torch/.venv/lib/python3.12/site-packages/nvidia/cu13/lib/libcusolver.so.12"}
 	l := folder(nil, venv...)
@@ -171,8 +168,7 @@ func TestLibrariesOfOneRelease(t *testing.T) {
 	}
 }
 
-// TestMapped checks that mapped finds the path of a library that this process has opened by its
-// name.
+// TestMapped checks that mapped finds the path of a library that this process has opened by its name.
 func TestMapped(t *testing.T) {
 	if _, err := os.Stat("/proc/self/maps"); err != nil {
 		required.SkipOrFail(t, "proc", err)

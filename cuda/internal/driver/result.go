@@ -51,8 +51,8 @@ func (e *Error) OutOfMemory() bool {
 	return e.Code == code
 }
 
-// Failed handles a failed call of cuBLAS or cuSOLVER. It returns whether to repeat the call and, if
-// the call is not to be repeated, the error to return.
+// Failed handles a failed call of cuBLAS or cuSOLVER. It returns whether to repeat the call, and otherwise the
+// error.
 type Failed func(e *Error) (retry bool, err error)
 
 // call calls f, and repeats the call as long as handle returns retry = true.
@@ -86,11 +86,9 @@ var solverNames = map[int]string{
 	7: "CUSOLVER_STATUS_INTERNAL_ERROR", 8: "CUSOLVER_STATUS_MATRIX_TYPE_NOT_SUPPORTED", 9: "CUSOLVER_STATUS_NOT_SUPPORTED",
 }
 
-// Sticky reports whether a result means that the context, and therefore the process, can no longer
-// use the GPU: every later call returns the same result, and NVIDIA's manual requires a restart of
-// the process ("leaves the process in an inconsistent state"). Other errors, such as a launch that
-// takes too many registers (701), a call that is not permitted (800) or an error of stream capture
-// (900 to 909), concern only one call.
+// Sticky reports whether a result means that the process can no longer use the GPU: every later call returns the
+// same result, and NVIDIA's manual requires a restart of the process. Other errors, such as a launch that takes too
+// many registers (701), concern only one call.
 func (r Result) Sticky() bool {
 	switch r {
 	case 201, // context is invalid: other code has destroyed it

@@ -32,8 +32,7 @@ func toolkitRoot(t *testing.T) string {
 	return root
 }
 
-// TestTables checks that the constants are the indices of the symbols, and that no symbol is listed
-// twice.
+// TestTables checks that the constants are the indices of the symbols, and that no symbol is listed twice.
 func TestTables(t *testing.T) {
 	seen := map[string]bool{}
 	for _, table := range tables {
@@ -107,8 +106,7 @@ func libraryOf(root, name string) string {
 	return ""
 }
 
-// TestLibrariesHaveSymbols opens NVIDIA's own libraries, for which no GPU is needed, and looks up
-// every symbol.
+// TestLibrariesHaveSymbols opens NVIDIA's own libraries, for which no GPU is needed, and looks up every symbol.
 func TestLibrariesHaveSymbols(t *testing.T) {
 	root := toolkitRoot(t)
 	for _, dependency := range []string{"libcublasLt.so", "libcublas.so", "libnvJitLink.so", "libcusparse.so"} {

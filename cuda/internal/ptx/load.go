@@ -13,8 +13,7 @@ var texts = struct {
 	byFile map[string][]byte
 }{byFile: map[string][]byte{}}
 
-// For returns the newest PTX that a GPU of a compute capability can run. The result must
-// not be changed.
+// For returns the newest PTX that a GPU of a compute capability can run. The result must not be changed.
 func For(major, minor int) ([]byte, error) {
 	for _, target := range Targets {
 		if target <= 10*major+minor {

@@ -1,7 +1,6 @@
-// Package ptx holds the device functions of package cuda: their source in CUDA C++, and the PTX and
-// GPU code that tools/ptxgen makes from it. The driver translates PTX into instructions of the GPU,
-// which takes some seconds the first time; for the compute capabilities in Compiled the package
-// includes these instructions, so that nothing is translated.
+// Package ptx holds the device functions of package cuda: their source in CUDA C++, and the PTX and GPU code that
+// tools/ptxgen makes from it. For the compute capabilities in Compiled it has GPU code; otherwise the driver
+// translates the PTX, which takes some seconds the first time.
 package ptx
 
 import (
