@@ -34,8 +34,8 @@ func TestSmallBuffers(t *testing.T) {
 	}.Run(t)
 }
 
-// TestSmallUploadsBeyondTheRing checks that the vectors of queued calls may be larger in total than
-// the ring. It queues y ← y + (i, 2i, …) x for i = 1 … 40. All values are integers.
+// TestSmallUploadsBeyondTheRing queues y ← y + (i, 2i, …) x for i = 1 … 40, with vectors that are larger in total
+// than the ring. All values are integers.
 func TestSmallUploadsBeyondTheRing(t *testing.T) {
 	Need(t)
 	bytes, maxVector := ringBytes, maxRingVector
@@ -89,9 +89,8 @@ func TestSmallUploadsBeyondTheRing(t *testing.T) {
 	}
 }
 
-// TestUploadsOverlapWork checks that an upload into page-locked memory does not wait for queued
-// work. The caller can then read the next rows meanwhile. If the caller changes the rows after the
-// upload, the device must still get the values before the change.
+// TestUploadsOverlapWork checks that an upload into page-locked memory does not wait for queued work. If the caller
+// changes the rows after the upload, the device must still get the old values.
 func TestUploadsOverlapWork(t *testing.T) {
 	Need(t)
 	original, err := library()

@@ -16,8 +16,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// simulated is the folder of the simulated libraries, or "" if they could not be built. The first
-// libraries that a process opens remain loaded until it ends.
+// simulated is the folder of the simulated libraries, or "" if they could not be built.
 var simulated string
 
 func TestMain(m *testing.M) {
@@ -25,8 +24,8 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
-// run runs the tests with the simulated libraries, unless MERCER_REQUIRE requires a GPU, and fails
-// if device objects remain at the end.
+// run runs the tests, with the simulated libraries unless MERCER_REQUIRE requires a GPU, and fails if device
+// objects remain at the end.
 func run(m *testing.M) int {
 	if os.Getenv("MERCER_CUDA_LIBDIR") != "" || required.Names("cuda") {
 		return m.Run()
@@ -86,9 +85,8 @@ var (
 	_ backend.FixedBackend[float64] = (*queue[float64])(nil)
 )
 
-// concerned lists, for each level, the conformance tests whose results depend on cuBLAS or
-// cuSOLVER; all other tests give the same results at every level. The levels with cuBLAS omit
-// GemmExact, because it tests tiles of the device function.
+// concerned lists, for each level, the conformance tests whose results depend on cuBLAS or cuSOLVER. The levels
+// with cuBLAS omit GemmExact, because it tests tiles of the device function.
 var concerned = map[cudatest.Level]*regexp.Regexp{
 	cudatest.DriverOnly: regexp.MustCompile(""),
 	cudatest.WithBlas:   regexp.MustCompile("GemmRounding|NaNGemm|Syrk|Symm(Exact|Rounding)?$|Trsm|Potrf|Packed(Exact|Rounding|Failure|Leading|Large)|Products|Solves|Progress|Cancel|Concurrent"),

@@ -135,8 +135,7 @@ func packedWorkload(dev backend.Device) error {
 func zeros(n int) []float64 { return make([]float64, n) }
 
 // TestFaults makes the first call of the driver or of a library fail, then the second, and so on up to the
-// workload's last call. Each failure must give an error that names the call, and all memory must be released. Out
-// of memory is simulated only for calls that allocate, and a lost device only for calls that use the device.
+// workload's last call. Each failure must give an error that names the call, and all memory must be released.
 func TestFaults(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
@@ -191,9 +190,9 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// fail runs the work on a device. It counts the calls of functions whose names contain an element
-// of counts. The n-th of these calls fails with the given code. fail returns the name of the
-// function that failed, the number of objects that were not released, and the error of the work.
+// fail runs the work on a device, where the n-th call of a function whose name contains an element of counts fails
+// with the given code. It returns that function's name, the number of objects that were not released, and the
+// error.
 func fail(t *testing.T, work func(backend.Device) error, code driver.Result, n int, counts []string) (failed string, live int, err error) {
 	original, err := library()
 	if err != nil {
@@ -280,8 +279,8 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// TestNoCode checks that PTX is loaded if the driver rejects the compiled code. If the driver fails
-// for lack of memory or of a valid context, open must return an error.
+// TestNoCode checks that PTX is loaded if the driver rejects the compiled code. Lack of memory or of a valid
+// context is an error.
 func TestNoCode(t *testing.T) {
 	Need(t)
 	if required.Names("cuda") {
@@ -358,10 +357,9 @@ func TestCodeOfDevelopers(t *testing.T) {
 	}
 }
 
-// TestFaultOfOneCall checks that the device remains usable after a launch that requested too many
-// resources (701), a call that is not permitted (800) and a call during a stream capture (900).
-// After an illegal address (700), a contained error (226), a leak of tensor memory (721) and an end
-// of the process (911), the device must be lost, and the error must say what to do.
+// TestFaultOfOneCall checks that the device remains usable after a launch that requested too many resources (701),
+// a call that is not permitted (800) and a call during a stream capture (900). After an illegal address (700)and
+// three other errors, the device must be lost, and the error must say what to do.
 func TestFaultOfOneCall(t *testing.T) {
 	Need(t)
 	original, err := library()
@@ -398,8 +396,8 @@ func TestFaultOfOneCall(t *testing.T) {
 // rates lists the attributes that only the planner uses.
 var rates = []driver.Attribute{driver.ClockRate, driver.MemoryClockRate, driver.MemoryBusWidth, driver.SingleToDoubleRatio}
 
-// TestRefusedAttributes checks that a device is opened although the driver does not report the
-// rates, which only the planner uses, but that a missing compute capability is an error.
+// TestRefusedAttributes checks that a device is opened if the driver does not report the rates, which only the
+// planner uses, but not without a compute capability.
 func TestRefusedAttributes(t *testing.T) {
 	Need(t)
 	original, err := library()

@@ -116,10 +116,9 @@ func launchesUseTheCard[T backend.Float](t *testing.T, q *queue[T]) {
 	}
 }
 
-// recordLaunches calls f, which queues work, without running any device function. It returns the
-// number of blocks of threads that do work, the name of the device function without its variant,
-// the number of rounds in which the card runs the blocks, and the largest number of blocks of a
-// launch. It does not count functions that add up partial sums.
+// recordLaunches calls f without running any device function. It returns the number of blocks of threads that do
+// work, the name of the device function without its variant, the number of rounds in which the card runs the
+// blocks, and the largest number of blocks of a launch. Functions that add up partial sums do not count.
 func recordLaunches[T backend.Float](t *testing.T, q *queue[T], f func() error) (blocks int, launched string, rounds, maxBlocks int) {
 	t.Helper()
 	d := q.engine.device

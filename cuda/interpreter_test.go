@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/ptx"
 )
 
-// interpret replaces the launches of device functions in the test by interpretation of the PTX for
-// the given compute capability. A fault, such as a race, makes the test fail.
+// interpret replaces launches in the test by interpretation of the PTX for the given compute capability. A fault,
+// such as a race, makes the test fail.
 func interpret(t *testing.T, target int) *cudatest.Interpreter {
 	Need(t)
 	original, err := library()
@@ -85,10 +85,9 @@ func pointerTo[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
 
 var interpretAll = flag.Bool("interpret-all", false, "TestInterpretedPTX runs the whole suite of the backend")
 
-// TestInterpretedPTX runs the PTX of the package in an interpreter, with blocks and threads in random order.
-// Approximate instructions get the largest error that NVIDIA's manual allows. The results must agree with packages
-// ref and kernels within the bounds of the suite. No function may have a race or access memory that is not its own.
-// Only one test runs the PTX for the oldest GPUs, which differs.
+// TestInterpretedPTX runs the PTX of the package in an interpreter, with blocks and threads in random order and the
+// largest errors that NVIDIA's manual allows. The results must agree with packages ref and kernels within the
+// bounds of the suite. No function may have a race or access memory that is not its own.
 //
 // Without -interpret-all it runs a few tests, which together call every function.
 func TestInterpretedPTX(t *testing.T) {

@@ -12,10 +12,9 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// TestSolvesByInverses checks solves with a factor in reduced precision. They must call products
-// only, with the inverses of the diagonal blocks and with the off-diagonal blocks. The solutions
-// must satisfy LX = B and LᵀX = B within the rounding of float32. If the matrix has changed, or if
-// there is no memory for inverses, the solves must not use inverses.
+// TestSolvesByInverses checks that solves with a factor in reduced precision call products only, and that the
+// solutions satisfy LX = B and LᵀX = B within the rounding of float32. If the matrix has changed, or if there is no
+// memory for inverses, the solves must not use inverses.
 func TestSolvesByInverses(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
@@ -74,11 +73,9 @@ func TestSolvesByInverses(t *testing.T) {
 				t.Fatal(err)
 			}
 			m.Free()
-			// Let L be a block of order m, and Z its inverse as computed by substitution. Then |LZ − I| ≤ γ_m|L||Z|
-			// with γ_m ≈ mu, and therefore |ZL − I| ≤ γ_m|L⁻¹||L||Z||L|. A product with Z adds an error of
-			// γ_m|L||Z| (Higham 2002, sections 8.1 and 3.5). Let s bound the norms of |L||L⁻¹| and |L⁻¹||L|. Then
-			// the residual of the block is at most γ_m(s + s²)·size, where size bounds the right- hand side of the
-			// block. Products with other blocks are sums of n terms. The factor 2 covers terms of second order.
+			// The residual of a block of order m is at most γ_m(s + s²)·size, where γ_m ≈ mu, s bounds the norms of
+			// |L||L⁻¹| and |L⁻¹||L|, and size bounds the right-hand side of the block (Higham 2002, sections 3.5
+			// and 8.1). Products with other blocks are sums of n terms. The factor 2 covers terms of second order.
 			s := skeel(l)
 			const u = 0x1p-24
 			for j := range columns {
@@ -143,8 +140,7 @@ func TestSolvesByInverses(t *testing.T) {
 	}
 }
 
-// skeel returns the largest row sum or column sum of |B||B⁻¹| and |B⁻¹||B| for the blocks B, of
-// order cuts.fewOrder, on the diagonals of the parts A₁₁ and A₂₂ of a packed L.
+// skeel returns the largest row sum or column sum of |B||B⁻¹| and |B⁻¹||B| for the diagonal blocks B of a packed L.
 func skeel(l backend.Host[float32]) float64 {
 	largest, n1 := 0.0, l.Rows-l.Rows/2
 	for first, end := 0, n1; first < l.Rows; first = min(first+cuts.fewOrder, end) {

@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestLargeOddFit checks a fit whose K has more than 2³¹ elements and an odd order, so that the
-// rows after the first are not aligned to 16 bytes. On the simulated GPU the fit is small.
+// TestLargeOddFit checks a fit whose K has more than 2³¹ elements and an odd order, so that rows are not aligned to
+// 16 bytes. On the simulated GPU the fit is small.
 func TestLargeOddFit(t *testing.T) {
 	cuda.Need(t)
 	dev := backendtest.Device(t, "cuda/0")

@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestFewFeatures checks kernel products by the specialized functions for a small number of features, and checks
-// that these functions are used. There are several tiles of points, and the square of one coordinate overflows.
+// TestFewFeatures checks kernel products by the specialized functions for a small number of features. There are
+// several tiles of points, and the square of one coordinate overflows.
 func TestFewFeatures(t *testing.T) {
 	Need(t)
 	dev := backendtest.Device(t, "cuda/0")
@@ -76,9 +76,8 @@ func testFewFeatures[T backend.Float](t *testing.T, q *queue[T], unit float64) {
 					term := kernels.Eval(k, a, b) * float64(v.Row(j)[0])
 					want, size = want+term, size+math.Abs(term)
 				}
-				// The distance has d + 3 rounding errors. exp multiplies them by the absolute value
-				// of its argument, which is at most 20 unless the kernel value is negligible. The
-				// functions add at most 5 rounding errors, and the sum of m terms adds m.
+				// The distance has d + 3 rounding errors, which exp multiplies by at most 20 unless the kernel
+				// value is negligible. The functions add at most 5 rounding errors, and the sum of m terms adds m.
 				bound := unit * (float64(m+2) + 20*float64(d+8)) * max(size, math.SmallestNonzeroFloat32*float64(m))
 				if diff := math.Abs(float64(got.Row(i)[0]) - want); !(diff <= bound) {
 					t.Fatalf("%T, %v, %s: element %d is %v, want %v: error %.3g, bound %.3g", unit, k, fmt.Sprint(d), i, got.Row(i)[0], want, diff, bound)
@@ -91,8 +90,8 @@ func testFewFeatures[T backend.Float](t *testing.T, q *queue[T], unit float64) {
 	}
 }
 
-// TestSymmetricKernelProduct checks k(X, X) v against package kernels, in one step and in several steps. The device
-// evaluates only one triangle of K. A coordinate that is ∞ must give NaN in exactly the rows that depend on it.
+// TestSymmetricKernelProduct checks k(X, X) v against package kernels, in one step and in several steps. A
+// coordinate that is ∞ must give NaN in exactly the rows that depend on it.
 func TestSymmetricKernelProduct(t *testing.T) {
 	Need(t)
 	SmallCuts(t)

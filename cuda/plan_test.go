@@ -18,8 +18,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestPlanOfLargeCard checks the plans of problems that fit on an H200, which has 143771 MiB, of
-// which 2 GiB are reserved for the context and the libraries.
+// TestPlanOfLargeCard checks the plans of problems that fit on an H200, with 2 GiB reserved for the context and the
+// libraries.
 func TestPlanOfLargeCard(t *testing.T) {
 	Need(t)
 	dev := backendtest.Device(t, "cuda/0")
@@ -70,8 +70,8 @@ func TestPlanOfLargeCard(t *testing.T) {
 	}
 }
 
-// TestPlanOutOfCore checks that for a problem too large even for the host, the error states the
-// number of bytes and the size of problem that would fit.
+// TestPlanOutOfCore checks that, if a problem is too large even for the host, the error states the number of bytes
+// and the size of problem that would fit.
 func TestPlanOutOfCore(t *testing.T) {
 	Need(t)
 	dev := backendtest.Device(t, "cuda/0")
@@ -95,8 +95,7 @@ func TestPlanOutOfCore(t *testing.T) {
 	}
 }
 
-// card makes a device look like another card until the test ends: it replaces the properties and
-// the memory that the driver reports.
+// card makes a device look like another card until the test ends.
 func card(t *testing.T, dev backend.Device, p properties, gib int64) {
 	d := dev.(*device)
 	props, limit := d.props, d.memory.limit
@@ -110,9 +109,9 @@ var (
 	l4   = properties{name: "L4", processors: 58, major: 8, minor: 9, ratio: 64, clock: 2.04e9, bandwidth: 2 * 6251e6 * 192 / 8}
 )
 
-// TestRatesOfCards checks that the rates computed from the clocks of a card are those in NVIDIA's
-// tables. For products in float64, products in float32 and the memory these are 67 TFLOP/s, 67
-// TFLOP/s and 4.8 TB/s on an H200, and 0.47 TFLOP/s, 30 TFLOP/s and 0.3 TB/s on an L4.
+// TestRatesOfCards checks that the rates computed from the clocks of a card are those in NVIDIA's tables: for
+// products in float64 and float32 and the memory, 67 TFLOP/s, 67 TFLOP/s and 4.8 TB/s on an H200, and 0.47 TFLOP/s,
+// 30 TFLOP/s and 0.3 TB/s on an L4.
 func TestRatesOfCards(t *testing.T) {
 	checkRate := func(name string, got, want float64) {
 		if math.Abs(got/want-1) > 0.05 { // NVIDIA's tables are rounded and assume the maximum clocks
@@ -130,12 +129,7 @@ func TestRatesOfCards(t *testing.T) {
 }
 
 // TestChoiceOnCards checks that the automatic choice on large cards is the method with the least time in a model of
-// bytes, instructions and launches. On an H200 a factor in float64 is fastest for some thousand rows, because a
-// solve is a chain of launches, but not for more than some ten thousand rows. In the model, the method mixed with a
-// factor in FP16 takes 0.40 s for 50,000 rows and 1.9 s for 100,000; the method dual takes 0.87 s and 6.5 s. The
-// factorization of mixed takes 1/6.4 of the time of dual's factorization; because of the iterations of mixed, the
-// whole fits take 1/2.2 and 1/3.5 of dual's time. On an L4, which is 64 times as fast in float32 as in float64, a
-// factor in float32 is fastest from some thousand rows on.
+// bytes, instructions and launches, and checks the model's ratio of the times of dual and mixed.
 func TestChoiceOnCards(t *testing.T) {
 	Need(t)
 	const features = 50

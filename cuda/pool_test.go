@@ -9,9 +9,8 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// TestPool checks that a repeated fit requests no memory from the driver. Pooled memory must be
-// returned to the driver when the device is closed, and when the driver has no more memory, so that
-// a matrix within the budget can be allocated.
+// TestPool checks that a repeated fit requests no memory from the driver, and that pooled memory is returned to the
+// driver when the device is closed and when the driver has no more memory.
 func TestPool(t *testing.T) {
 	Need(t)
 	original, err := library()
@@ -76,10 +75,9 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestErrorsOfLibraries checks what happens if cuBLAS or cuSOLVER lacks memory, or fails with a
-// code that has several causes: pooled memory is returned to the driver and the call is repeated.
-// If the call fails again, it returns ErrMemory, and the device remains usable. If the driver
-// reports an error, the call returns that error, and the device is lost.
+// TestErrorsOfLibraries checks that, if cuBLAS or cuSOLVER may lack memory, pooled memory is returned to the driver
+// and the call is repeated. A second failure is ErrMemory, and the device remains usable. If the driver reports an
+// error, the call returns it, and the device is lost.
 func TestErrorsOfLibraries(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
@@ -142,8 +140,8 @@ func TestErrorsOfLibraries(t *testing.T) {
 	}
 }
 
-// TestReserveHoldsWorkspaces checks that the memory which the budget leaves free is enough for the
-// workspaces of a factorization and for 256 MiB of the libraries.
+// TestReserveHoldsWorkspaces checks that leftFree holds the workspaces of a factorization and 256 MiB of the
+// libraries.
 func TestReserveHoldsWorkspaces(t *testing.T) {
 	const ofFloat64 = 8
 	if reserved := max(cuts.halfBytes, maxInverseBytes) + maxSpareBytes + int64(cuts.maxCopied*cuts.maxCopied*ofFloat64) + 256<<20; reserved > leftFree {

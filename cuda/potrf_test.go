@@ -15,9 +15,8 @@ import (
 	"github.com/mercer-go/mercer/cuda/internal/driver"
 )
 
-// TestPotrfPreservesTriangle checks that Potrf changes no bit of the other triangle of the matrix,
-// both if cuSOLVER factors the whole matrix and if it factors several blocks. cuSOLVER chooses its
-// algorithm by the order. The orders are large on a real GPU, and small on the simulated GPU.
+// TestPotrfPreservesTriangle checks that Potrf changes no bit of the other triangle of the matrix, for several
+// orders, by which cuSOLVER chooses its algorithm. On the simulated GPU the orders are small.
 func TestPotrfPreservesTriangle(t *testing.T) {
 	Need(t)
 	const seed = 3
@@ -71,8 +70,8 @@ func TestPotrfPreservesTriangle(t *testing.T) {
 	}
 }
 
-// TestWorkOfSolver checks that cuSOLVER gets smaller triangles if there is no memory for its
-// workspace, and that the factor is the same up to rounding.
+// TestWorkOfSolver checks that cuSOLVER gets smaller triangles if there is no memory for its workspace, and that
+// the factor is the same up to rounding.
 func TestWorkOfSolver(t *testing.T) {
 	Need(t)
 	SmallCuts(t)
@@ -140,10 +139,9 @@ func TestWorkOfSolver(t *testing.T) {
 	}
 }
 
-// TestFailuresOfSolver checks that a failed factorization of a lower triangle gives the exact index
-// and value of the pivot and the exact leading factor, whatever cuSOLVER writes to the rest of the
-// factor: NaN, zeros, or nothing from the block of 32 rows that contains the pivot on. For an upper
-// triangle, which is factored in place, only the index is checked.
+// TestFailuresOfSolver checks that a failed factorization of a lower triangle gives the exact index and value of
+// the pivot and the exact leading factor, whatever cuSOLVER writes to the rest of the factor. For an upper
+// triangle, only the index is checked.
 func TestFailuresOfSolver(t *testing.T) {
 	Need(t)
 	if !isSimulated(backendtest.Device(t, "cuda/0")) {

@@ -25,10 +25,9 @@ func SmallCuts(t testing.TB) {
 	t.Cleanup(func() { cuts, panelBytes = previous, bytes })
 }
 
-// TestReducedPrecisionFactor checks the error of a factor in reduced precision. It must be within the bound for
-// products whose operands are rounded, and, except in the first diagonal block, larger than the error of float32.
-// If the rows of A have similar norms, products must be in FP16, whatever the scale of A. If the norms differ by
-// more than the range of FP16, products must be in TF32.
+// TestReducedPrecisionFactor checks that the error of a factor in reduced precision is within the bound for
+// products whose operands are rounded. If the rows of A have similar norms, products must be in FP16, whatever the
+// scale of A. If the norms differ by more than the range of FP16, products must be in TF32.
 func TestReducedPrecisionFactor(t *testing.T) {
 	Need(t)
 	SmallCuts(t)

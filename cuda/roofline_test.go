@@ -15,13 +15,11 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// BenchmarkRoofline measures the GPU and NVIDIA's libraries. Its rates are upper bounds for the
-// rates of Mercer's own device functions, which BenchmarkOwn measures.
+// BenchmarkRoofline measures the GPU and NVIDIA's libraries: upper bounds for the rates in BenchmarkOwn.
 //
 //	go test ./cuda -run '^$' -bench 'Roofline|Own' -benchtime 1x
 //
-// Each figure is the best of three timings, by the clock of the host, of at least 30 ms of queued
-// work. With simulated libraries the matrices are tiny and the times are meaningless.
+// Each figure is the best of three timings, by the clock of the host, of at least 30 ms of queued work.
 
 // meter takes measurements on one device.
 type meter struct {
@@ -41,8 +39,7 @@ func newMeter(b *testing.B) *meter {
 	return m
 }
 
-// measure runs f on the device's thread and waits for the work that f queues. It returns the time
-// from the start of f to the end of the work.
+// measure runs f on the device's thread and returns the time until the work that f queues is done.
 func (m *meter) measure(b *testing.B, f func() error) time.Duration {
 	var err error
 	var elapsed time.Duration
@@ -57,9 +54,8 @@ func (m *meter) measure(b *testing.B, f func() error) time.Duration {
 	return elapsed
 }
 
-// figure reports the product of amount and the number of runs of f per second, in the given unit.
-// setUp, which runs first, prepares the operands of each run; its time is not measured. If setUp
-// is nil, each timing runs f repeatedly.
+// figure reports amount times the number of runs of f per second, in the given unit. setUp prepares the operands of
+// each run and is not timed. If setUp is nil, each timing runs f repeatedly.
 func (m *meter) figure(b *testing.B, name string, amount float64, unit string, setUp, f func() error) {
 	b.Run(name, func(b *testing.B) {
 		for range b.N {
@@ -94,8 +90,7 @@ func (m *meter) figure(b *testing.B, name string, amount float64, unit string, s
 	})
 }
 
-// matrixOf returns a matrix of values between 0 and 1. Multiplying a matrix of zeros would take
-// less power, and so could be faster.
+// matrixOf returns a matrix of values between 0 and 1. Zeros would take less power, and so could be faster.
 func matrixOf[T backend.Float](b *testing.B, q *queue[T], rows, cols int) *matrix[T] {
 	fill := func(n int) *matrix[T] {
 		h := backend.NewHost[T](n, 2)
@@ -198,8 +193,8 @@ func halfProducts(b *testing.B, m *meter) {
 	C.Free()
 }
 
-// triangles measures cuBLAS's rank-k updates and triangular solves with the shapes of a
-// factorization, and solves with one right-hand side, which are chains of dependent steps.
+// triangles measures cuBLAS's rank-k updates and triangular solves with the shapes of a factorization, and solves
+// with one right-hand side.
 func triangles[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string) {
 	k := 25000 / m.scale
 	for _, n := range []int{512, 1024, 4096} {
@@ -238,15 +233,14 @@ func triangles[T backend.Float](b *testing.B, m *meter, q *queue[T], precision s
 	}
 }
 
-// nearIdentity overwrites the n × n matrix l, whose elements are between 0 and 1, by I + εl, where ε = 2⁻²⁰/n. A
-// solve with a triangle of I + εl changes the right-hand side by at most about 2⁻²⁰ times its largest element, so
+// nearIdentity overwrites the n × n matrix l, whose elements are between 0 and 1, by I + εl, where ε = 2⁻²⁰/n, so
 // that thousands of solves in place hardly change the right-hand side.
 func nearIdentity[T backend.Float](q *queue[T], l *matrix[T]) error {
 	return errors.Join(q.scale(T(math.Ldexp(1/float64(l.rows), -20)), l.view(), whole, false), q.addDiag(l.diagonal(), 0, 1))
 }
 
-// ordinary fails if the elements of x have grown, vanished or become denormal, which would
-// change the time or the power of the measured operation.
+// ordinary fails if the elements of x have grown, vanished or become denormal, which would change the measured
+// time.
 func ordinary[T backend.Float](b *testing.B, q *queue[T], x *matrix[T]) {
 	norm := make([]T, 1)
 	if err := q.ColDot(norm, x.View(0, 0, x.rows, 1), x.View(0, 0, x.rows, 1)); err != nil {
@@ -257,8 +251,7 @@ func ordinary[T backend.Float](b *testing.B, q *queue[T], x *matrix[T]) {
 	}
 }
 
-// factors measures cuSOLVER's factorizations of both triangles, and logs the sizes of the workspace. The times and
-// the sizes are needed to choose the largest order that potrf passes to cuSOLVER.
+// factors measures cuSOLVER's factorizations of both triangles, and logs the sizes of the workspace.
 func factors[T backend.Float](b *testing.B, m *meter, q *queue[T], precision string) {
 	for n := 1024 / m.scale; n <= 32768/m.scale; n *= 2 {
 		A := matrixOf(b, q, n, n)
@@ -354,8 +347,7 @@ func (m *meter) calls(b *testing.B) {
 	a.Free()
 }
 
-// BenchmarkOwn measures Mercer's device functions: the functions on pairs of points, and the
-// functions that memory bandwidth limits.
+// BenchmarkOwn measures Mercer's functions on pairs of points and the functions that memory bandwidth limits.
 func BenchmarkOwn(b *testing.B) {
 	m := newMeter(b)
 	ownFunctions(b, m, m.F32().(*queue[float32]), "float32", 262144)

@@ -64,8 +64,8 @@ func TestSeveralDevices(t *testing.T) {
 	devices[1].F64().AddDiag([]float64{1}, a)
 }
 
-// TestContextStays checks that the CUDA context of the libraries remains valid after a device is closed, so that
-// the next device can use the context. Each device must release its own reference to the context.
+// TestContextStays checks that the CUDA context of the libraries remains valid after a device is closed. Each
+// device must release its own reference to the context.
 func TestContextStays(t *testing.T) {
 	Need(t)
 	original, err := library()

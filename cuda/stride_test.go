@@ -17,9 +17,8 @@ import (
 )
 
 // TestBeyond32Bits checks that no index is limited to 32 bits. It compares operations with contiguous matrices and
-// with matrices whose last rows begin after element 2³¹, as in a matrix of 190,000 rows. The results of the device
-// functions must be equal. The results of NVIDIA's libraries must agree up to rounding, because the libraries may
-// choose other functions for other strides.
+// with matrices whose last rows begin after element 2³¹. The results of the device functions must be equal, and
+// those of NVIDIA's libraries must agree up to rounding.
 func TestBeyond32Bits(t *testing.T) {
 	Need(t)
 	for level, name := range []string{"driver", "blas", "solver"} {
@@ -51,9 +50,8 @@ func testBeyond32Bits[T backend.Float](t *testing.T, q *queue[T], level int, uni
 		t.Cleanup(m.Free)
 		return m.(*matrix[T])
 	}
-	// All matrices are ranges of columns of one matrix, whose last row begins after element 2³¹.
-	// The memory of the simulated GPU is virtual memory of the process, of which only the pages
-	// that are accessed take physical memory.
+	// All matrices are ranges of columns of one matrix. On the simulated GPU, only the accessed pages take physical
+	// memory.
 	const bytes = n * farStride
 	var backing *matrix[T]
 	if required.Names("cuda") {

@@ -10,9 +10,8 @@ import (
 	"github.com/mercer-go/mercer/cuda/cudatest"
 )
 
-// TestThin checks products with a small number of columns or rows. The elements are integers, so
-// that the results are exact. The numbers of rows and columns are near multiples of the sizes of a
-// block of threads and of a share. The unused triangle of a symmetric matrix contains NaN.
+// TestThin checks products with a small number of columns or rows, exactly, on integers. The numbers of rows and
+// columns are near multiples of the sizes of a block of threads and of a share. The unused triangle contains NaN.
 func TestThin(t *testing.T) {
 	Need(t)
 	dev, err := openAt(cudatest.DriverOnly, backend.Config{})
@@ -133,8 +132,8 @@ func testThin[T backend.Float](t *testing.T, b backend.Backend[T]) {
 	}
 }
 
-// TestThinShape checks that, for every shape, the shares together contain every column once, and
-// that the sums of a block of threads fit in its shared memory.
+// TestThinShape checks that, for every shape, the shares together contain every column once, and that the sums of a
+// block of threads fit in its shared memory.
 func TestThinShape(t *testing.T) {
 	for _, m := range []int{1, 3, 4, 5, 31, 64, 1000, 190_000, 270_000, math.MaxInt32} {
 		for _, k := range []int{1, 3, 4, 5, 33, 1000, 190_000, 270_000, math.MaxInt32} {

@@ -8,14 +8,17 @@ import (
 	"unsafe"
 )
 
-// Interpreter executes the device functions of a PTX text on the CPU. The blocks of a launch run
-// one after the other in a random order, and so do the threads of a block between two barriers.
+// Interpreter executes the device functions of a PTX text on the CPU. The blocks of a launch run one after the
+// other in a random order, and so do the threads of a block between two barriers.
 //
-// A launch fails if a thread accesses memory outside of an allocation or a variable, or at an
-// address that is not a multiple of the access's size. It fails if the threads of a block reach
-// different numbers of barriers. It fails if two accesses to the same bytes race: at least one of
-// them is a write, and they are by two blocks, or by two threads of a block without a barrier in
-// between. Registers, local and shared memory contain NaN until they are written.
+// A launch fails in each of these cases:
+//
+//   - A thread accesses memory outside of an allocation or a variable, or at an address that is not aligned.
+//   - The threads of a block reach different numbers of barriers.
+//   - Two accesses to the same bytes race: at least one is a write, and they are by two blocks, or by two threads
+//     of a block without a barrier in between.
+//
+// Registers, local and shared memory contain NaN until they are written.
 type Interpreter struct {
 	Ran map[string]int // number of launches of each device function
 
@@ -36,8 +39,8 @@ type Interpreter struct {
 
 type allocation struct{ from, to uint64 }
 
-// shadow records the last write to two bytes of memory and the last read. After reads by several
-// blocks rBlock is the constant `several`; after reads by several threads of a block rThread is.
+// shadow records the last write to two bytes of memory and the last read. The fields rBlock and rThread are the
+// constant `several` after reads by several blocks or threads.
 type shadow struct {
 	launch                 uint32
 	wBlock, wThread, wTime int32

@@ -21,8 +21,8 @@ func onHeap[T any](s []T) []T {
 
 var onTheHeap any
 
-// runBody runs the PTX instructions of body on a grid of one-dimensional blocks. Their parameter
-// points to an array with one 32-bit number for each thread of a block. runBody returns the array.
+// runBody runs the PTX instructions of body on a grid of one-dimensional blocks. It returns the array to which
+// their parameter points, one 32-bit number for each thread of a block.
 func runBody(t *testing.T, body string, blocks, threads int) ([]uint32, error) {
 	t.Helper()
 	m, err := NewInterpreter([]byte(".visible .entry f(\n.param .u64 p\n)\n{\n"+body+"\nret;\n}\n"), 1)

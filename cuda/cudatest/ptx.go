@@ -435,9 +435,8 @@ func (f *function) operation(opcode, x []string) func(t *thread) {
 	return func(t *thread) { t.r[d] = lowBits(g(t.r[a], t.r[b], t.r[c]), out) }
 }
 
-// floating returns the function that computes an instruction on floating-point numbers in float64.
-// The caller rounds the result to the instruction's type; for a sum, a product or a quotient of
-// float32 numbers this double rounding gives the correctly rounded result.
+// floating returns the function that computes an instruction on floating-point numbers in float64. For a sum, a
+// product or a quotient of float32 numbers, rounding the result again to float32 is correct rounding.
 func floating(opcode []string) func(a, b, c float64) float64 {
 	name := opcode[0]
 	flush := func(v float64) float64 {
@@ -491,8 +490,7 @@ func floating(opcode []string) func(a, b, c float64) float64 {
 	panic("unknown instruction " + strings.Join(opcode, "."))
 }
 
-// inexact returns v rounded to float32 with an error of at most ulps units in the last place, which
-// the PTX manual allows for the instruction. The error is a function of v.
+// inexact returns v rounded to float32 with an error, a function of v, of at most ulps units in the last place.
 func inexact(v float64, ulps int) float64 {
 	r := float32(v)
 	if r == 0 || v != v || math.IsInf(v, 0) {
@@ -559,8 +557,7 @@ func integerComparison(relation string, isSigned bool, n, d, a, b int) func(t *t
 	}
 }
 
-// integral returns the function that computes an instruction on integers; the caller truncates the
-// result to the instruction's type.
+// integral returns the function that computes an instruction on integers, which the caller truncates to the type.
 func integral(opcode []string, isSigned bool, n int) func(a, b, c uint64) uint64 {
 	s := func(r uint64) int64 { return signed(r, n) }
 	u := func(r uint64) uint64 { return lowBits(r, n) }
@@ -669,8 +666,7 @@ func carrying(opcode []string, d, a, b, c int) func(t *thread) {
 	}
 }
 
-// move returns the function that executes a mov from a register, from or to the two halves of a
-// register, or from a special register.
+// move returns the function that executes a mov from a register, its halves, or a special register.
 func (f *function) move(x []string) func(t *thread) {
 	if strings.HasPrefix(x[0], "{") || strings.HasPrefix(x[1], "{") {
 		if strings.HasPrefix(x[0], "{") {
@@ -755,8 +751,8 @@ func (f *function) transfer(opcode, x []string) func(t *thread) {
 	}
 }
 
-// atomicMax returns the function that executes atom.global.max.u64, the only atomic instruction in
-// the shipped PTX. The race detector ignores it, because two atomic accesses are not a race.
+// atomicMax returns the function that executes atom.global.max.u64. The race detector ignores it, because two
+// atomic accesses are not a race.
 func (f *function) atomicMax(opcode, x []string) func(t *thread) {
 	if strings.Join(opcode, ".") != "atom.global.max.u64" {
 		panic("unknown instruction " + strings.Join(opcode, "."))

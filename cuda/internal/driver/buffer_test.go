@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// TestBuffersDoNotMove checks that memory which the driver reads and writes does not move if the
-// stack of the calling goroutine grows, and thereby moves, before the call. The depth of calls at
-// which the stack grows depends on the frames of the callers, so the test tries every depth.
+// TestBuffersDoNotMove checks that memory which the driver reads and writes does not move if the stack of the
+// calling goroutine grows before the call. It tries every depth of calls, because the frames of the callers
+// determine when it grows.
 func TestBuffersDoNotMove(t *testing.T) {
 	const device, function, image = "NVIDIA H200", "gram_mul_sqdist_f64", ".version 7.8"
 	const errorLog = "ptxas error"

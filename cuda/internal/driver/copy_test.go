@@ -6,9 +6,8 @@ import (
 	"unsafe"
 )
 
-// TestCopyRows checks the driver calls of Copy. Rows without gaps take one linear copy. Rows with
-// gaps take one two-dimensional copy or, if the pitch exceeds the driver's limit, one copy per row.
-// Copy must not copy any other bytes.
+// TestCopyRows checks the driver calls of Copy. Rows without gaps take one linear copy. Rows with gaps take one
+// two-dimensional copy or, if the pitch exceeds the driver's limit, one copy per row.
 func TestCopyRows(t *testing.T) {
 	const width, from, to = 80, 1 << 20, 1 << 50
 	for _, c := range []struct {

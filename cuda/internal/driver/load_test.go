@@ -107,8 +107,8 @@ func TestToolkits(t *testing.T) {
 	}
 }
 
-// TestPythonOnPath checks that, without an activated environment, libraries are searched in the environment of the
-// python3 on the path. It also checks that libraries are found in the folder lib of an activated Conda environment.
+// TestPythonOnPath checks that libraries are searched in the environment of the python3 on the path, and in the
+// folder lib of an activated Conda environment.
 func TestPythonOnPath(t *testing.T) {
 	venv := []string{"/opt/torch/.venv/lib/python3.12/site-packages/nvidia/cu13/lib/libcublas.so.13", "/opt/torch/.venv/lib/python3.12/site-packages/nvidia/cu13/lib/libcusolver.so.12"}
 	l := folder(nil, venv...)
@@ -122,9 +122,8 @@ func TestPythonOnPath(t *testing.T) {
 	}
 }
 
-// TestLibrariesOfOneRelease simulates two releases of CUDA. The system's loader finds cuSPARSE of
-// CUDA 12 first. cuSOLVER must be opened from the folder of cuBLAS, and before its dependencies.
-// Only if cuSOLVER does not find its dependencies, they must be opened from the same folder.
+// TestLibrariesOfOneRelease simulates two releases of CUDA, where the system's loader finds cuSPARSE of CUDA 12
+// first. cuSOLVER must be opened from the folder of cuBLAS, and its dependencies only if it does not find them.
 func TestLibrariesOfOneRelease(t *testing.T) {
 	const oldFolder, newFolder = "/usr/local/cuda-12/lib64/", "/usr/local/cuda-13/lib64/"
 	for _, ownPath := range []bool{true, false} { // whether cuSOLVER finds libraries in its own folder

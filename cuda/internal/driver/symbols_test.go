@@ -22,8 +22,7 @@ var tables = []struct {
 	{"cusolverDn.h", "libcusolver.so", solverTable, cusolverXpotrf},
 }
 
-// toolkitRoot returns the folder that MERCER_CUDA_TOOLKIT names, which holds the headers and
-// libraries of a CUDA release from 11.8 on. It skips the test if the variable is not set.
+// toolkitRoot returns the folder of a CUDA release that MERCER_CUDA_TOOLKIT names, or skips the test.
 func toolkitRoot(t *testing.T) string {
 	root := os.Getenv("MERCER_CUDA_TOOLKIT")
 	if root == "" {
@@ -91,8 +90,7 @@ func TestPrototypes(t *testing.T) {
 	}
 }
 
-// libraryOf returns the file of a library in the toolkit of any release. It has the name that
-// compilers link with, or a name with a version.
+// libraryOf returns the file of a library in the toolkit, with or without a version in its name.
 func libraryOf(root, name string) string {
 	for _, folder := range []string{"lib", "lib64"} {
 		path := filepath.Join(root, folder, name)

@@ -14,10 +14,9 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestRegisters checks that ptxas of CUDA 11.8 accepts the PTX for every target, so that no function exceeds the
-// default limit of shared memory per block. The compiled functions must use only registers. Functions that need the
-// interpreter may use at most 3 KB of local memory per thread: the driver reserves this memory for all threads that
-// can run at the same time, 0.8 GB on an H200.
+// TestRegisters checks that ptxas of CUDA 11.8 accepts the PTX for every target, and that the functions use only
+// registers. Functions that need the interpreter may use at most 3 KB of local memory per thread, 0.8 GB on an
+// H200.
 func TestRegisters(t *testing.T) {
 	toolkit := os.Getenv("MERCER_CUDA_TOOLKIT")
 	if toolkit == "" {
