@@ -129,8 +129,7 @@ func checkGramGradient(t *testing.T, dev backend.Device, k kernels.Kernel, symme
 				wantX.Row(i)[p] += weight * dx[p]
 				wantZ.Row(j)[p] += weight * dz[p]
 				wantShift.Row(j)[p] += weight * dx[p]
-				// sizeX bounds the terms of the sums for X and Z, also if terms with x_i cancel
-				// terms with z_j. All |x| are below 4.
+				// sizeX bounds the terms for X and Z, and the parts of a term that cancel. All |x| are below 4.
 				sizeX = max(sizeX, math.Abs(weight)*(math.Abs(dx[p])+math.Abs(dz[p])), math.Abs(weight*kernels.Eval(k, x.Row(i), x.Row(i))))
 			}
 			for q, g := range kernels.Gradient(k) {
@@ -149,9 +148,7 @@ func checkGramGradient(t *testing.T, dev backend.Device, k kernels.Kernel, symme
 		}
 		wantZ = host{}
 	}
-	// The tolerance is for sums of n+m terms. Each term has the rounding errors of a program of up
-	// to 30 steps, whose statistics have d terms and lose at most a factor of 1024 by cancellation
-	// (package cpu).
+	// A sum has n+m terms. Cancellation in a kernel's statistics loses at most a factor of 1024 (package cpu).
 	tol := float64(n+m) * 64 * 1024 * 0x1p-53 * sizeX
 	compare(t, "x", got.X, wantX, tol)
 	compare(t, "z", got.Z, wantZ, tol)
@@ -306,7 +303,7 @@ func checkRidge(t *testing.T, dev backend.Device, k kernels.Kernel, symmetric bo
 		t.Fatal(err)
 	}
 	value := ridgeLoss(t, k, x, y, z, weights, lambda)
-	// The tolerance contains a bound on the condition number, (n·k(x,x)+λ)/λ ≤ 10⁵.
+	// 1e5 bounds the condition number (n·k(x,x)+λ)/λ.
 	if got := inner(f, weights); !(math.Abs(got-value) <= 1e5*float64(n)*0x1p-53*(1+math.Abs(value))) {
 		t.Errorf("seed %d: the loss is %v, by dense algebra %v", seed, got, value)
 	}
@@ -363,8 +360,7 @@ func checkRidge(t *testing.T, dev backend.Device, k kernels.Kernel, symmetric bo
 		}
 		fine := (8*(loss(h)-loss(-h)) - (loss(2*h) - loss(-2*h))) / (12 * h)
 		coarse := (8*(loss(2*h)-loss(-2*h)) - (loss(4*h) - loss(-4*h))) / (24 * h)
-		// The difference between steps h and 2h bounds the truncation error. The rounding error of
-		// the losses is proportional to the condition number of the system.
+		// |fine−coarse| bounds the truncation error, and 1e5 bounds the condition number of the system.
 		tol := math.Abs(fine-coarse) + 1e5*0x1p-53*(math.Abs(value)+float64(m))/h
 		if !(math.Abs(derivatives[name]-fine) <= tol) || tol > 1e-4*(1+math.Abs(fine)) {
 			t.Errorf("seed %d: by %s: %v, by differences %v, allowed %g", seed, name, derivatives[name], fine, tol)
@@ -433,7 +429,7 @@ func TestSolve(t *testing.T) {
 		} {
 			fine := (8*(c.value(h)-c.value(-h)) - (c.value(2*h) - c.value(-2*h))) / (12 * h)
 			coarse := (8*(c.value(2*h)-c.value(-2*h)) - (c.value(4*h) - c.value(-4*h))) / (24 * h)
-			// The tolerance contains a bound on the condition number, n/λ + 1 < 100.
+			// 100 bounds the condition number n/λ + 1.
 			tol := math.Abs(fine-coarse) + 100*0x1p-53*(math.Abs(loss(0, 0))+float64(n))/h
 			if !(math.Abs(c.got-fine) <= tol) || tol > 1e-5*math.Abs(fine) {
 				t.Errorf("seed %d: by %s: %v, by differences %v, allowed %g", seed, c.name, c.got, fine, tol)

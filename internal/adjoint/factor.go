@@ -11,10 +11,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Factor sets dst to the Cholesky factor L of K + λI = LLᵀ, with zeros above its diagonal, in n³/3
-// operations. It reads only the lower triangle of the symmetric n×n matrix K. dst may be K itself.
-// If K + λI is not positive definite, it returns an error that matches backend.ErrNotPosDef and
-// suggests a larger λ.
+// Factor sets dst to the Cholesky factor L of K + λI = LLᵀ, with zeros above its diagonal, in n³/3 operations. It
+// reads only the lower triangle of the symmetric n×n matrix K. dst may be K itself. If K + λI is not positive
+// definite, it returns an error that matches backend.ErrNotPosDef and suggests a larger λ.
 func Factor(ctx context.Context, dev backend.Device, k host, lambda float64, dst host) error {
 	return wrapError("factor", factor(ctx, dev, k, lambda, dst))
 }

@@ -59,7 +59,6 @@ func gram(ctx context.Context, dev backend.Device, k kernels.Kernel, x, z, dst h
 	return nil
 }
 
-// mirror copies the lower triangle to the upper triangle, in tiles that fit in the cache.
 func mirror(h host) {
 	const tile = 64
 	for i := 0; i < h.Rows; i += tile {
@@ -113,17 +112,13 @@ type Gradients struct {
 	Shift host
 }
 
-// GramGradient returns the gradients of a loss with respect to the points and the kernel's
-// parameters, given its gradient W = l.Weights with respect to K:
+// GramGradient returns the gradients of a loss with respect to the points and the kernel's parameters θ, given its
+// gradient W = l.Weights with respect to K:
 //
 //	∂loss/∂x_i = Σ_j W_ij ∂k(x_i, z_j)/∂x_i   ∂loss/∂θ = Σ_ij W_ij ∂k(x_i, z_j)/∂θ
 //
-// At corners of a kernel it uses the subgradient 0, as kernels.EvalGrad does.
-//
-// GramGradient works in blocks of rows. For each statistic s of the kernel's program, such as xᵀz,
-// the device evaluates ∂k/∂s, which is itself a kernel. For xᵀz and ‖x−z‖² the device multiplies
-// these derivatives by the points, in 4nmd operations. For other statistics the host sums over the
-// features. If the device has its own memory, two numbers are copied for each pair and statistic.
+// At corners of a kernel it uses the subgradient 0, as kernels.EvalGrad does. It works in blocks of rows of X. For
+// kernels of xᵀz and ‖x−z‖² the device takes 4nmd operations. For other kernels the host sums over the features.
 func GramGradient(ctx context.Context, dev backend.Device, l GramLoss, want Want) (*Gradients, error) {
 	g, err := gramGradient(ctx, dev, l, want)
 	return g, wrapError("gradient of a gram matrix", err)
@@ -158,8 +153,7 @@ func gramGradient(ctx context.Context, dev backend.Device, l GramLoss, want Want
 	if symmetric && want&WantX != 0 {
 		s.want |= WantZ
 	}
-	// If X and Z are the same points, there must be at least two blocks. For a single block, the
-	// backend would evaluate only the lower triangle.
+	// For a single block of equal points, the backend would evaluate only the lower triangle.
 	s.block = min(max(s.blockPairs()/z.Rows, 16), x.Rows)
 	if x.Rows == z.Rows && s.block == x.Rows {
 		s.block = (x.Rows + 1) / 2
@@ -199,9 +193,8 @@ func gramGradient(ctx context.Context, dev backend.Device, l GramLoss, want Want
 	return g, nil
 }
 
-// A block has at most blockElements pairs, which take 16 MB for weights and 16 MB for derivatives.
-// If the host sums over features, a block has at most blockTerms terms, so that the work stops
-// within about 0.1 s after its context is done.
+// A block has at most blockElements pairs. If the host sums over features, it has at most blockTerms terms, so
+// that the work stops within about 0.1 s after its context is done.
 const (
 	blockElements = 1 << 21
 	blockTerms    = 1 << 25
@@ -242,8 +235,7 @@ func productStat(k kernels.Kernel, s kernels.Stat) bool {
 	return s.Kind == kernels.Dot || s.Kind == kernels.SqDist && kernels.StatDerivatives(k)[0].Bounded()
 }
 
-// centered returns copies of x and z minus the mean of z: products of points far from 0 would
-// cancel.
+// centered returns copies of x and z minus the mean of z: products of points far from 0 would cancel.
 func centered(x, z host) (cx, cz host) {
 	mean := make([]float64, z.Cols)
 	for i := range z.Rows {

@@ -26,8 +26,7 @@ func newWork(ctx context.Context, dev backend.Device) (*work, error) {
 	return &work{run.New(ctx, dev, nil)}, nil
 }
 
-// A buffer is a matrix that both the host and the device use. If the device uses Go memory, they
-// share one copy; otherwise each has its own copy.
+// A buffer is a matrix that both the host and the device use. If the device uses Go memory, they share one copy.
 type buffer struct {
 	w      *work
 	host   host
@@ -50,8 +49,8 @@ func (f buffer) view(first, rows int) buffer {
 	return buffer{f.w, f.host.View(first, 0, rows, f.host.Cols), f.m.View(first, 0, rows, f.host.Cols), f.shared}
 }
 
-// download waits for the queued work and copies the device's values to the host. upload copies the
-// host's values to the device. Neither method copies if host and device share the memory.
+// download waits for the queued work and copies the device's values to the host. Neither download nor upload
+// copies if host and device share the memory.
 func (f buffer) download() error {
 	if f.shared {
 		return f.w.B.Sync()
@@ -84,8 +83,7 @@ func checkMatrix(name string, h host) error {
 	return nil
 }
 
-// checkPoints checks x as checkMatrix does, and that it has d features with valid values for the
-// kernel.
+// checkPoints checks x as checkMatrix does, and that it has d features with valid values for the kernel.
 func checkPoints(k kernels.Kernel, name string, x host, d int) error {
 	if err := checkMatrix(name, x); err != nil {
 		return err

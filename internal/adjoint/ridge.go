@@ -11,9 +11,8 @@ import (
 )
 
 // Ridge is a kernel ridge regression, f(Z) = k(Z, X)α with (K + λI)α = y. Its gradients use the factor of the fit,
-// which remains on the device. Only matrices of the size of X, y and Z are transferred.
-//
-// Several goroutines may call the methods, except Close. X must not change before Close.
+// which remains on the device. Several goroutines may call the methods, except Close. X must not change before
+// Close.
 type Ridge struct {
 	dev    backend.Device
 	kernel kernels.Kernel
@@ -108,21 +107,18 @@ func (r *Ridge) product(ctx context.Context, a, b, v, dst host) error {
 	return out.download()
 }
 
-// RidgeGradients holds the gradients of a loss with respect to all inputs of a prediction. X, n×d,
-// Y, n×t, and Z, m×d, have the shapes of the inputs. If the points z are X, the field Z has no
-// rows, and the field X is the sum of the gradients with respect to both uses of X. Gradients that
-// were not requested are empty.
+// RidgeGradients holds the gradients of a loss with respect to all inputs of a prediction. X, n×d, Y, n×t, and Z,
+// m×d, have the shapes of the inputs. If the points z are X, the field Z has no rows, and the field X is the sum
+// of the gradients with respect to both uses of X. Gradients that were not requested are empty.
 type RidgeGradients struct {
 	X, Y, Z host
 	Lambda  float64
 	Theta   []float64 // see the field Theta of Gradients
 }
 
-// Gradient returns the gradients of a loss. The argument byF is the gradient of the loss with respect to f(Z), m×t.
-// Gradient always computes the gradients with respect to y and λ; WantX, WantZ and WantTheta request the others.
-//
-// Let f̄ be byF and u = (K + λI)⁻¹k(X, Z)f̄. The gradients with respect to the Gram matrices k(X, X) and k(Z, X) are
-// −uαᵀ and f̄αᵀ. Only the factors, which have t columns, are stored.
+// Gradient returns the gradients of a loss. The argument byF is the gradient of the loss with respect to f(Z),
+// m×t. Gradient always computes the gradients with respect to y and λ; WantX, WantZ and WantTheta request the
+// others.
 func (r *Ridge) Gradient(ctx context.Context, z, byF host, want Want) (*RidgeGradients, error) {
 	g, err := r.gradient(ctx, z, byF, want)
 	return g, wrapError("kernel ridge: gradient", err)

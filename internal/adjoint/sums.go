@@ -118,8 +118,8 @@ func (s *gramSums) prepare() (err error) {
 	return nil
 }
 
-// prepareSelf copies factors for the method shift to the device: the derivatives of the statistic
-// k(x, x), or of its inverse root, with respect to x.
+// prepareSelf copies the derivatives of the statistic k(x, x), or of its inverse root, with respect to x to the
+// device, for the method shift.
 func (s *gramSums) prepareSelf(t *statSums) (err error) {
 	gradients := backend.NewHost[float64](s.x.Rows, s.x.Cols)
 	for i := range gradients.Rows {
@@ -257,9 +257,8 @@ func (s *gramSums) addFeatures(t *statSums, weights host, first int) {
 	}
 }
 
-// addTerms adds w times the derivatives of the terms of the statistic s of (x, z) to out. The derivatives are with
-// respect to z if byZ is set, and with respect to x otherwise. If a derivative is 0, addTerms adds 0, even for an
-// infinite w. The two most frequent statistics have separate loops.
+// addTerms adds w times the derivatives of the terms of the statistic s of (x, z) to out: with respect to z if byZ
+// is set, and to x otherwise. If a derivative is 0, addTerms adds 0, even for an infinite w.
 func addTerms(out []float64, s kernels.Stat, w float64, x, z []float64, byZ bool) {
 	if w == 0 {
 		return
@@ -358,9 +357,8 @@ func (s *gramSums) shift() (host, error) {
 	return g, nil
 }
 
-// finish adds the gradient of one statistic with respect to the points of one argument of k to g. S
-// holds the weighted derivatives, and s is the scale of a feature. For each kind of statistic, the
-// gradient is
+// finish adds the gradient of one statistic with respect to the points of one argument of k to g. S holds the
+// weighted derivatives, and s is the scale of a feature. For each kind of statistic, the gradient is
 //
 //	xᵀz      s² (S Z)
 //	‖x−z‖²   2s² (x Σ_j S_ij − (S Z))
