@@ -1,5 +1,4 @@
-// Package evidence finds the parameters of a Gaussian process that maximize its marginal
-// likelihood.
+// Package evidence finds the parameters of a Gaussian process that maximize its marginal likelihood.
 package evidence
 
 import (
@@ -49,23 +48,21 @@ type Candidate struct {
 	Lambda  float64
 	Log     float64 // log marginal likelihood
 	Seconds float64 // duration of the evaluation
-	// Slope is the largest absolute derivative of Log with respect to a parameter, or to the logarithm
-	// of a positive parameter. It excludes derivatives that point out of the box.
+	// Slope is the largest absolute derivative of Log with respect to a parameter, or to the logarithm of a
+	// positive parameter, without derivatives that point out of the box.
 	Slope float64
-	// Warning is "" if the local search that evaluated the point has converged. Otherwise it says
-	// that the search reached the limit of evaluations. It contains advice in the format of package
-	// message.
+	// Warning is not "" if the local search that evaluated the point reached the limit of evaluations. It contains
+	// advice in the format of package message.
 	Warning string
 }
 
 const (
-	// maxLogDistance is the largest distance of a parameter from the first start. It is the
-	// logarithm of the factor 100,000, as in scikit-learn's default bounds.
+	// maxLogDistance is the largest distance of a parameter's logarithm from the first start: ln 100,000, as in
+	// scikit-learn's default bounds.
 	maxLogDistance = 11.5
-	// minNoise is the smallest ratio of λ to the mean of k(x, x). For a smaller λ the rounding
-	// error of K may exceed λ.
+	// For a smaller ratio of λ to the mean of k(x, x), the rounding error of K may exceed λ.
 	minNoise = 1e-9
-	// maxNoise is the largest ratio of λ to the mean of k(x, x). For a larger λ, K is negligible.
+	// For a larger ratio of λ to the mean of k(x, x), K is negligible.
 	maxNoise = 1e6
 	// maxEvaluations is the maximum number of evaluations for one start of Maximize.
 	maxEvaluations = 150
@@ -112,8 +109,7 @@ type Params struct {
 	// Report, if not nil, is called with two numbers of evaluations: with all samples, and with a
 	// part of the samples. Each number is at most 150 for each start.
 	Report func(evaluations, partEvaluations int)
-	// Evaluate, if not nil, replaces solvers.LogEvidence. The search then uses all samples from the
-	// beginning.
+	// Evaluate, if not nil, replaces solvers.LogEvidence. The search then uses all samples from the beginning.
 	Evaluate func(k kernels.Kernel, lambda float64) (*solvers.Evidence, error)
 }
 
@@ -125,27 +121,23 @@ func (h *search) log(p solvers.Problem) (*solvers.Evidence, error) {
 	return solvers.LogEvidence(h.ctx, h.dev, p, h.par.EvidenceParams)
 }
 
-// Maximize returns the points that a search for the largest log marginal likelihood has evaluated,
-// sorted so that the best is first. The search uses L-BFGS (Liu and Nocedal 1989) over the
-// continuous parameters of p.Kernel and λ, on logarithmic scales for positive parameters. It starts
-// from the point of p and from Restarts random points (see starts). The parameters stay within the
-// bounds of their rules, and in a box around the first start. Outside the box, the likelihood is
-// replaced by its value at the nearest point of the box minus a quarter of the squared distance, so
-// that the search returns to the box.
+// Maximize returns the points that a search for the largest log marginal likelihood has evaluated, sorted so that
+// the best is first. The search uses L-BFGS (Liu and Nocedal 1989) over the continuous parameters of p.Kernel and
+// λ, on logarithmic scales for positive parameters. It starts from the point of p and from Restarts random points
+// (see starts). The parameters stay within the bounds of their rules, and in a box around the first start. Outside
+// the box, the likelihood is replaced by its value at the nearest point of the box minus a quarter of the squared
+// distance.
 //
-// With 800 samples or more, the local searches from the starts use only a part of the samples,
-// because an evaluation then takes a hundredth of the time. The part is a quarter of the samples,
-// but at least 400 and at most 2000, chosen by the seed. The end points of these searches are
-// evaluated with all samples. The search then continues from the best end point with all samples:
-// see finish.
+// With 800 samples or more, the local searches from the starts use a random quarter of the samples, but at least
+// 400 and at most 2000. The search then continues with all samples from the best of their end points: see finish.
 //
-// The results always include a point at which rounding errors do not dominate the matrix: the kernel p.Kernel, and
-// a λ of a tenth of the mean of k(x, x). A p.Lambda of 0 means this λ. If the likelihood cannot be computed at any
-// start, the search starts at this point. Points whose likelihood cannot be computed (see attempt.Numeric) are
-// omitted. If the likelihood cannot be computed at any point, Maximize returns the error.
+// The results always include the point with the kernel p.Kernel and a λ of a tenth of the mean of k(x, x). A
+// p.Lambda of 0 means this λ. If the likelihood cannot be computed at any start, the search starts at this point.
+// Points whose likelihood cannot be computed (see attempt.Numeric) are omitted. If the likelihood cannot be
+// computed at any point, Maximize returns the error.
 //
-// Columns of zeros in p.Y are omitted from the likelihood, because they give no information about the kernel and λ.
-// If all columns are zero, the first start is the only point, and a p.Lambda of 0 means 0.1.
+// Columns of zeros in p.Y are omitted from the likelihood. If all columns are zero, the first start is the only
+// point, and a p.Lambda of 0 means 0.1.
 func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par Params) ([]Candidate, error) {
 	targets := nonzeroColumns(p.Y)
 	if targets.Cols == 0 {
@@ -188,8 +180,7 @@ func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par Pa
 		return nil, fmt.Errorf("the likelihood could not be computed at any starting point: %w", h.err)
 	}
 	slices.SortStableFunc(h.candidates, func(a, b Candidate) int { return cmp.Compare(b.Log, a.Log) })
-	// A point may occur twice: a line search may return to it, and points outside the box are moved
-	// to the boundary.
+	// A line search may return to a point, and points outside the box are moved to the boundary.
 	return slices.CompactFunc(h.candidates, func(a, b Candidate) bool {
 		return a.Log == b.Log && a.Lambda == b.Lambda && a.Kernel.String() == b.Kernel.String()
 	}), nil
@@ -219,11 +210,10 @@ func nonzeroColumns(h backend.Host[float64]) backend.Host[float64] {
 }
 
 // starts returns the first start and par.Restarts random starts. A random start multiplies each parameter of the
-// first start by 10ᵘ, with u uniform between −1 and 1. It does not change a kernel parameter whose field Log is not
-// set. A kernel, which may be a term of a sum or a factor of a product, may have d length scales of single
-// features. They are multiplied by 10ᵘ/√d with u between −½ and ½, because a length scale chosen by the distances
-// of samples is √d times as large as the differences of a single feature. Other distributions led to a smaller
-// likelihood more often (bench/REJECTED.md).
+// first start by 10ᵘ, with u uniform between −1 and 1. It does not change a kernel parameter whose field Log is
+// not set. If a kernel, which may be a term of a sum or a factor of a product, has d length scales of single
+// features, they are multiplied by 10ᵘ/√d with u between −½ and ½. Other distributions led to a smaller likelihood
+// more often (bench/REJECTED.md).
 func (h *search) starts() [][]float64 {
 	rng := rand.New(rand.NewPCG(h.par.Seed, 2))
 	features := map[string]int{} // the number of length scales of single features in each kernel
@@ -276,11 +266,10 @@ func (h *search) climb(x []float64, tol float64) error {
 	return nil
 }
 
-// descend runs L-BFGS (Nocedal and Wright 2006, algorithm 7.4) from x, at which the value is known.
-// It has the line search and the constants of gonum/optimize, but does not call this package, whose
-// sums depend on the processor. It returns true if h has counted `limit` evaluations. Otherwise it
-// ends when all derivatives are below tol, when four successive steps together have decreased the
-// value v by less than 10⁻⁷ + 10⁻¹⁰|v|, or when rounding errors prevent a step.
+// descend runs L-BFGS (Nocedal and Wright 2006, algorithm 7.4) from x, at which the value is known. gonum/optimize
+// is not called, because its sums depend on the processor. descend returns true if h has counted `limit`
+// evaluations. Otherwise it ends when all derivatives are below tol, when four successive steps together have
+// decreased the value v by less than 10⁻⁷ + 10⁻¹⁰|v|, or when rounding errors prevent a step.
 func (h *search) descend(x []float64, tol float64, limit int) (limited bool) {
 	const maxPairs = 15
 	type pair struct {
@@ -364,8 +353,8 @@ func (h *search) descend(x []float64, tol float64, limit int) (limited bool) {
 	return false
 }
 
-// fatalError returns the error that ends the whole search, or nil. A numerical error
-// (attempt.Numeric) at a single point does not end the search.
+// fatalError returns the error that ends the whole search, or nil. An error for which attempt.Numeric is true does
+// not end it.
 func (h *search) fatalError() error {
 	if h.ctx.Err() != nil {
 		return context.Cause(h.ctx)

@@ -15,15 +15,15 @@ import (
 const (
 	// minAll is the minimum number of samples for which a search begins with a part of the samples.
 	minAll = 800
-	// minPart and maxPart bound the number of samples in this part, which is a quarter of all
-	// samples.
+	// minPart and maxPart bound the number of samples in this part.
 	minPart, maxPart = 400, 2000
 )
 
-// partSearch returns a search that uses only a part of the samples. It returns nil if there are fewer than minAll
-// samples, if Evaluate is set, or if the kernel reads its values from a matrix by the index of a sample. It also
-// returns nil if a target is 0 for all samples of the part, because such a target gives no information about the
-// kernel.
+// partSearch returns a search that uses only a part of the samples, or nil if
+//   - there are fewer than minAll samples,
+//   - Evaluate is set,
+//   - the kernel reads its values from a matrix by the index of a sample, or
+//   - a target is 0 for all samples of the part.
 func (h *search) partSearch() *search {
 	p := h.problem
 	var rows []int // rows of weight > 0
@@ -106,10 +106,9 @@ func (h *search) climbParts(starts [][]float64) error {
 	return h.finish(bestPoint, curvature)
 }
 
-// clipToStart returns x with the kernel's parameters limited to a factor of 100 from their start,
-// if this lowers the log likelihood of the part of the samples by at most 1 for each changed
-// parameter. A parameter without influence on the part may influence the likelihood of all samples,
-// but far from the start its derivative would vanish.
+// clipToStart returns x with the kernel's parameters limited to a factor of 100 from their start, if this lowers
+// the log likelihood of the part of the samples by at most 1 for each changed parameter. Far from the start, the
+// derivative with respect to a parameter may vanish.
 func (h *search) clipToStart(x []float64) []float64 {
 	h.evaluate(x)
 	limit, y := h.value, slices.Clone(x)
@@ -156,14 +155,12 @@ func (h *search) curvature(x []float64) (c numeric.Small, err error) {
 	return c, nil
 }
 
-// finish continues from x with all samples by the quasi-Newton method of Broyden, Fletcher,
-// Goldfarb and Shanno (Nocedal and Wright 2006, chapter 6). This method requires a positive
-// definite matrix. The first matrix therefore has the eigenvectors of curvature and the absolute
-// values of its eigenvalues. The method ends when the quadratic model predicts an increase of the
-// log likelihood by less than 10⁻⁵ and all derivatives are below 10⁻³, or when two successive steps
-// increase it by less than 10⁻⁵ each. The condition on the derivatives is for length scales that
-// tend to infinity. If u is the logarithm of such a length scale, log p approaches its limit as
-// e⁻²ᵘ, so that the remaining increase is half the derivative.
+// finish continues from x with all samples by the quasi-Newton method of Broyden, Fletcher, Goldfarb and Shanno
+// (Nocedal and Wright 2006, chapter 6). The first matrix has the eigenvectors of curvature and the absolute values
+// of its eigenvalues. The method ends when the quadratic model predicts an increase of the log likelihood by less
+// than 10⁻⁵ and all derivatives are below 10⁻³, or when two successive steps increase it by less than 10⁻⁵ each.
+// The condition on the derivatives is for length scales that tend to infinity: the likelihood can still increase
+// by half the derivative.
 func (h *search) finish(x []float64, curvature numeric.Small) error {
 	n := len(x)
 	x = slices.Clone(x)
@@ -214,11 +211,10 @@ func (h *search) finish(x []float64, curvature numeric.Small) error {
 	return nil
 }
 
-// minCurvature is the lower bound on the eigenvalues of the matrix of a quasi-Newton step.
 const minCurvature = 0.01
 
-// definite returns the matrix with the eigenvectors of b and the eigenvalues max(|v|, minCurvature)
-// for each eigenvalue v of b.
+// definite returns the matrix with the eigenvectors of b and the eigenvalues max(|v|, minCurvature) for each
+// eigenvalue v of b.
 func definite(b numeric.Small) numeric.Small {
 	values, vectors := b.Eigen(context.Background())
 	out := numeric.NewSmall(b.Rows, b.Cols)
@@ -231,9 +227,8 @@ func definite(b numeric.Small) numeric.Small {
 	return out
 }
 
-// newtonStep returns −B⁻¹g for a symmetric matrix B, in which minCurvature replaces smaller
-// eigenvalues. Along each eigenvector, the step has at most the length 1, which changes a positive
-// parameter by the factor e.
+// newtonStep returns −B⁻¹g for a symmetric matrix B, in which minCurvature replaces smaller eigenvalues. Along
+// each eigenvector, the step has at most the length 1.
 func newtonStep(b numeric.Small, g []float64) []float64 {
 	n := len(g)
 	step := make([]float64, n)

@@ -51,9 +51,8 @@ func TestStartsPerKernel(t *testing.T) {
 	}
 }
 
-// TestPartFindsTheSameMaximum checks that a search that begins with a part of the samples reaches
-// the log likelihood of searches with all samples within 10⁻³, with at most half as many
-// evaluations on all samples.
+// TestPartFindsTheSameMaximum checks that a search that begins with a part of the samples reaches the log
+// likelihood of searches with all samples within 10⁻³, with at most half as many evaluations on all samples.
 func TestPartFindsTheSameMaximum(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	p := partProblem(1000)
@@ -84,9 +83,8 @@ func TestPartFindsTheSameMaximum(t *testing.T) {
 	}
 }
 
-// TestFinishReachesAnAsymptote maximizes −e⁻²ᵘ − ½v² − ½w² for the logarithms u and v of two length
-// scales and w of λ. finish must end within 10⁻³ of the supremum, although the given curvature is
-// negative along u.
+// TestFinishReachesAnAsymptote maximizes −e⁻²ᵘ − ½v² − ½w² for the logarithms u and v of two length scales and w
+// of λ. finish must end within 10⁻³ of the supremum.
 func TestFinishReachesAnAsymptote(t *testing.T) {
 	p := partProblem(10)
 	p.Kernel = kernels.Gaussian{Sigmas: []float64{1, 1}}
