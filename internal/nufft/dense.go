@@ -7,20 +7,19 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Multiply computes C ← op(A) op(B), where op(A) is Aᵀ if transposeA is set and op(B) is Bᵀ if
-// transposeB is set.
+// Multiply computes C ← op(A) op(B), where op(A) is Aᵀ if transposeA is set and op(B) is Bᵀ if transposeB is set.
 type Multiply func(transposeA, transposeB bool, a, b, c host.Matrix[float64])
 
 // Dense computes the same transform as a Grid, for a grid of any size, by one matrix product for each axis instead
-// of fast Fourier transforms. The products take more operations, but with up to some hundred modes on an axis they
-// take less time if Multiply is fast. A Dense must not be used concurrently.
+// of fast Fourier transforms. With up to some hundred modes on an axis the products take less time if Multiply is
+// fast. A Dense must not be used concurrently.
 //
-// On the first two axes, the products use sums and differences of the coefficients of k and −k.
-// With θ = 2πl/Size,
+// On the first two axes, the products use sums and differences of the coefficients of k and −k, which halves the
+// number of operations. With θ = 2πl/Size,
 //
-//	Σ_k f_k exp(iθk) = f_0 + Σ_{k>0} cos(θk)(f_k + f_{−k}) + sin(θk) i(f_k − f_{−k}),
+//	Σ_k f_k exp(iθk) = f_0 + Σ_{k>0} cos(θk)(f_k + f_{−k}) + sin(θk) i(f_k − f_{−k})
 //
-// which halves the number of operations. A complex number is stored as two adjacent real numbers.
+// A complex number is stored as two adjacent real numbers.
 type Dense struct {
 	modes, halfModes, Size Axes
 	multiply               Multiply

@@ -14,9 +14,8 @@ type Axes [3]int
 // Len returns the product of the three numbers.
 func (a Axes) Len() int { return a[0] * a[1] * a[2] }
 
-// Half returns the shape of the coefficients F_k of a real function for |k_a| ≤ m_a: k runs from −m
-// to m on the first two axes and from 0 to m on the last axis. The other coefficients are complex
-// conjugates, F_{−k} = F̄_k.
+// Half returns the shape of the coefficients F_k of a real function for |k_a| ≤ m_a: k runs from −m to m on the
+// first two axes and from 0 to m on the last axis. The other coefficients are complex conjugates, F_{−k} = F̄_k.
 func (m Axes) Half() Axes { return Axes{2*m[0] + 1, 2*m[1] + 1, m[2] + 1} }
 
 // Grid is the discrete Fourier transform between real values on a grid and their coefficients for the

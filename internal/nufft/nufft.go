@@ -30,9 +30,8 @@ type Plan struct {
 	values      []float64    // the grid
 }
 
-// Width returns the width of the kernel, in cells, for an error of tol: ⌈log₁₀(1/tol)⌉ + 1 for one
-// dimension (Barnett, Magland and af Klinteberg 2019, §4.2), plus 1 because the errors of three
-// dimensions add up.
+// Width returns the width of the kernel, in cells, for an error of tol: ⌈log₁₀(1/tol)⌉ + 1 for one dimension
+// (Barnett, Magland and af Klinteberg 2019, §4.2), plus 1 because the errors of three dimensions add up.
 func Width(tol float64) int {
 	return min(max(int(math.Ceil(-math.Log10(tol)))+2, 3), maxWidth)
 }
@@ -82,9 +81,8 @@ func New(x host.Matrix[float64], m Axes, tol float64) *Plan {
 	return p
 }
 
-// factors returns the reciprocals of ∫ φ(2t/w) exp(−2πi kt/size) dt for k = 0, …, m, where φ is the
-// kernel. Gauss–Legendre quadrature is accurate: φ is smooth inside the interval and tiny at its
-// ends ±w/2.
+// factors returns the reciprocals of ∫ φ(2t/w) exp(−2πi kt/size) dt for k = 0, …, m, where φ is the kernel,
+// computed by Gauss–Legendre quadrature.
 func factors(m, size, w int) []float64 {
 	z, weight := make([]float64, 8*w+32), make([]float64, 8*w+32)
 	quad.Legendre{}.FixedLocations(z, weight, -1, 1)
@@ -107,14 +105,13 @@ func kernel(z float64, w int) float64 {
 	return elementary.Exp(2.3 * float64(w) * (math.Sqrt(max(1-z*z, 0)) - 1))
 }
 
-// terms returns the number of even powers, and also of odd powers, in a polynomial. The error of
-// the polynomial is then below the error 10¹⁻ʷ of the kernel, or below the roundoff.
+// terms returns the number of even powers, and also of odd powers, in a polynomial. The error of the polynomial is
+// then below the error 10¹⁻ʷ of the kernel, or below the roundoff.
 func terms(w int) int { return w/2 + 3 }
 
-// kernelPolynomials returns a polynomial in u for each cell i of the left half of the kernel. For −1 ≤ u ≤ 1 it
+// kernelPolynomials returns a polynomial in u for each cell i of the left half of the kernel φ. For −1 ≤ u ≤ 1 it
 // interpolates φ((2i + 1 − w + u)/w) at Chebyshev nodes. A polynomial is a list of pairs, the coefficients of u²ᵏ
-// and u²ᵏ⁺¹, in descending order of k. As φ is even, the polynomial of cell w−1−i at u equals the polynomial of
-// cell i at −u.
+// and u²ᵏ⁺¹, in descending order of k. By symmetry, the polynomial of cell w−1−i at u equals that of cell i at −u.
 func kernelPolynomials(w int) [][2]float64 {
 	n := 2 * terms(w)
 	var list [][2]float64
@@ -291,8 +288,7 @@ func (p *Plan) fold() {
 	}
 }
 
-// Values computes dst_j = Σ_k f_k exp(2πi k·x_j) for the real function with the coefficients f. It
-// overwrites f.
+// Values computes dst_j = Σ_k f_k exp(2πi k·x_j) for the real function with the coefficients f. It overwrites f.
 func (p *Plan) Values(dst []float64, f []complex128) {
 	p.correct(f)
 	p.grid.Values(p.values, f)

@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/internal/nufft"
 )
 
-// points returns n points in [−1, 2)ᵈ, that is, in three periods on each axis. Two points are
-// equal, and three are at or next to the ends of the period [0, 1)ᵈ.
+// points returns n points in [−1, 2)ᵈ, three periods on each axis. Two points are equal, and three are at or next
+// to the ends of the period [0, 1)ᵈ.
 func points(r *rand.Rand, n, d int) host.Matrix[float64] {
 	x := host.New[float64](n, d)
 	for i := range x.Data {
@@ -55,9 +55,8 @@ var shapes = []struct {
 	{3, nufft.Axes{2, 5, 3}}, {3, nufft.Axes{3, 0, 2}}, {2, nufft.Axes{0, 4, 0}}, {3, nufft.Axes{}},
 }
 
-// TestSums compares both transforms with their defining sums. The allowed error is tol + 2⁻⁴⁰ times
-// the sum of the absolute values of the terms, where 2⁻⁴⁰ covers the rounding errors of phases and
-// sums.
+// TestSums compares both transforms with their defining sums. The allowed error is tol times the sum of the
+// absolute values of the terms, plus 2⁻⁴⁰ times this sum for rounding errors.
 func TestSums(t *testing.T) {
 	const n = 60
 	for _, s := range shapes {
@@ -121,8 +120,8 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// TestDense compares both transforms of a Dense with the transforms of a Grid. The tolerance allows
-// a few rounding errors for each of at most 30·30·30 terms in each of the two transforms.
+// TestDense compares both transforms of a Dense with the transforms of a Grid. The tolerance allows a few rounding
+// errors for each of at most 30·30·30 terms.
 func TestDense(t *testing.T) {
 	element := func(transpose bool, h host.Matrix[float64], i, k int) float64 {
 		if transpose {
