@@ -14,9 +14,9 @@ import (
 const bandwidthRows = 1000
 
 // Bandwidth chooses the sigma of a Gaussian among 8, 8/√2, 4, …, 1/16 times median. It returns the sigma for which
-// the kernel-weighted means of y have the smallest leave-one-out squared error. The errors of a column of y are
-// relative to its variance. Bandwidth takes O(n²) operations for n ≤ 1000 rows chosen by seed. It excludes a sigma
-// if, for some row, the kernel values with all other rows underflow. The weights must be > 0.
+// the kernel-weighted means of y have the smallest leave-one-out squared error, relative to the variance of each
+// column of y. Bandwidth takes O(n²) operations for n ≤ 1000 rows chosen by seed. It excludes a sigma if, for some
+// row, the kernel values with all other rows underflow. The weights must be > 0.
 func Bandwidth(ctx context.Context, median float64, points numeric.Points, y backend.Host[float64], weight []float64, seed uint64) (float64, error) {
 	rows := rand.New(rand.NewPCG(seed, 1)).Perm(points.Rows)
 	rows = rows[:min(len(rows), bandwidthRows)]

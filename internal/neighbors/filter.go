@@ -9,15 +9,14 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// A filter excludes samples z that cannot be neighbors of x. It uses s = xᵀz − zᵀz/2, computed in float32 as the
-// inner product of (x, 1) and (z, −zᵀz/2). The largest s belongs to the nearest sample, and the key of Nearest is
-// −2s. Let u = 2⁻²⁴, m = d + 4 and γ = mu/(1 − mu). For every order of summation, the computed s differs from the
-// exact s by at most
+// A filter excludes samples z that cannot be neighbors of x. It computes s = xᵀz − zᵀz/2 in float32 as the inner
+// product of (x, 1) and (z, −zᵀz/2). The largest s belongs to the nearest sample, and the key of Nearest is −2s.
+// With m = d + 4 and γ = m·2⁻²⁴/(1 − m·2⁻²⁴), the error of s is, for every order of summation, at most
 //
 //	γ (‖x‖‖z‖ + zᵀz/2) + 2⁻¹⁴⁹ (d + ‖x‖₁ + ‖z‖₁)
 //
-// because each number is rounded to float32 once before the sum. The last term bounds the underflow of the numbers
-// and of the products (Higham, Accuracy and Stability of Numerical Algorithms, 2002, sections 2.2 and 3.1).
+// The last term bounds the underflow (Higham, Accuracy and Stability of Numerical Algorithms, 2002, sections 2.2
+// and 3.1).
 type filter struct {
 	Samples
 	k                 int
@@ -108,8 +107,8 @@ func (f *filter) search(ctx context.Context, dev backend.Device, x numeric.Point
 	return x.Rows, nil
 }
 
-// add adds the samples first, first+1, … to r, the nearest samples of x. The argument values holds xᵀz − zᵀz/2 for
-// these samples z, computed in float32. add returns the number of samples whose xᵀz it has evaluated in float64.
+// add adds the samples first, first+1, … to r, the nearest samples of x, given the values of s for these samples
+// in float32. It returns the number of samples whose xᵀz it has evaluated in float64.
 func (f *filter) add(r *nearest, x []float64, margin float64, first int, values []float32) (looked int) {
 	limit := floor(-r.limit/2 - margin)
 	for z := 0; ; z++ {

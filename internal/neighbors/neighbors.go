@@ -24,8 +24,8 @@ type Samples struct {
 	First  int            // number of rows that precede the rows of x, for the row numbers in errors
 }
 
-// bytes returns the memory, in bytes, of a search for tileRows rows of x: the samples and the rows on the device,
-// and a tile of kernel values. A filtered search also copies all three in float32.
+// bytes returns the memory, in bytes, of a search for tileRows rows of x. A filtered search also has float32
+// copies.
 func (s Samples) bytes(dev backend.Device, x numeric.Points, filtered bool) int64 {
 	n, rows := s.Points.Rows, min(x.Rows, tileRows)
 	tile := int64(rows) * int64(min(n, tileColumns))
@@ -36,12 +36,9 @@ func (s Samples) bytes(dev backend.Device, x numeric.Points, filtered bool) int6
 	return bytes
 }
 
-// Nearest calls f for the rows of x in order. The argument list of f holds the nearest samples z, sorted by
-// d²(x, z) = k(x, x) + k(z, z) − 2k(x, z) and, for equal d², by the index. The list ends when the weights of the
-// samples sum to k. The argument keys holds d² − k(x, x) of each sample in list. f must not retain the slices.
-//
-// With the linear kernel and dense points, Nearest evaluates k(x, z) in float32 first. It evaluates
-// k(x, z) in float64 only if the bound on the rounding errors does not exclude z.
+// Nearest calls f for the rows of x in order. The argument list of f holds the nearest samples z, sorted by d²(x,
+// z) = k(x, x) + k(z, z) − 2k(x, z) and, for equal d², by the index. The list ends when the weights of the samples
+// sum to k. The argument keys holds d² − k(x, x) of each sample in list. f must not retain the slices.
 func (s Samples) Nearest(ctx context.Context, dev backend.Device, x numeric.Points, k int, f func(i int, list []int, keys []float64)) error {
 	rows := make([]nearest, min(x.Rows, tileRows))
 	first := 0
@@ -179,8 +176,8 @@ func Shares(sums backend.Host[float64]) error {
 	return nil
 }
 
-// tileRows and tileColumns are the maximum shape of a tile of kernel values. Each of two workers evaluates and
-// searches half of the rows, 1 MiB in float32. There are many rows, because each tile packs its samples again.
+// tileRows and tileColumns are the maximum shape of a tile of kernel values: 1 MiB in float32 for each of two
+// workers.
 const tileRows, tileColumns = 1024, 512
 
 // grid evaluates kernel values tile by tile.
@@ -203,8 +200,7 @@ func (g *grid[T]) alloc(b backend.Backend[T], rows, columns int) (err error) {
 }
 
 // forEachTile calls f for each row of x and each tile. The argument values of f holds the kernel values of the row
-// and the samples column, column+1, … of z. f is called concurrently for different rows: while it searches some
-// rows, evaluate computes the kernel values of other rows.
+// and the samples column, column+1, … of z. f is called concurrently for different rows, and with evaluate.
 func (g *grid[T]) forEachTile(evaluate func(out, x, z backend.Matrix[T]), x, z backend.Matrix[T], f func(i, column int, values []T)) error {
 	m, d := x.Dims()
 	n, _ := z.Dims()

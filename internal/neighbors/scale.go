@@ -15,17 +15,16 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// MedianRows is the largest number of rows whose distances are computed. Their 124,750 pairs
-// determine the median to a fraction of a percent.
+// MedianRows is the largest number of rows whose distances are computed. Their 124,750 pairs determine the median
+// to a fraction of a percent.
 const MedianRows = 500
 
 // ErrEqualRows is the error of MedianDistance if no two rows differ.
 var ErrEqualRows = errors.New("no length scale can be chosen for the Gaussian kernel, because all rows of x are equal: give a kernel")
 
-// MedianDistance returns the median of the Euclidean distances between rows of x, without rows of
-// weight 0 and without pairs of equal rows. With this length scale the values of a Gaussian kernel
-// are neither all near 1 nor all near 0. If more than MedianRows rows have a weight > 0, it uses
-// MedianRows of them, chosen by seed.
+// MedianDistance returns the median of the Euclidean distances between rows of x, without rows of weight 0 and
+// without pairs of equal rows. If more than MedianRows rows have a weight > 0, it uses MedianRows of them, chosen
+// by seed.
 func MedianDistance(ctx context.Context, x numeric.Points, weights []float64, seed uint64) (float64, error) {
 	var rows []int
 	for i := range x.Rows {
@@ -108,10 +107,9 @@ func withoutZeros(x numeric.Points, rows []int) (numeric.Points, []int) {
 	return numeric.SparsePoints(s), list
 }
 
-// ScaleSigma returns √(d·Var(X)/2), where Var(X) is the variance of all entries of the n×d matrix X
-// except rows of weight 0. It corresponds to gamma="scale" of scikit-learn's support vector
-// machines, γ = 1/(d·Var(X)) in exp(−γ‖x − z‖²). ScaleSigma returns an error if all entries are
-// equal, because then k = 1 for every sigma. The entries of x must be finite.
+// ScaleSigma returns √(d·Var(X)/2), where Var(X) is the variance of all entries of the n×d matrix X except rows of
+// weight 0. It corresponds to gamma="scale" of scikit-learn's support vector machines, γ = 1/(d·Var(X)) in
+// exp(−γ‖x − z‖²). ScaleSigma returns an error if all entries are equal. The entries of x must be finite.
 func ScaleSigma(x numeric.Points, weights []float64) (float64, error) {
 	var rows []int
 	stored := 0
@@ -122,8 +120,7 @@ func ScaleSigma(x numeric.Points, weights []float64) (float64, error) {
 		}
 	}
 	count := float64(len(rows)) * float64(x.Cols)
-	// values calls f with slices that together contain all entries. times is the weight of an
-	// entry.
+	// values calls f with slices that together contain all entries. times is the weight of an entry.
 	values := func(f func(entries []float64, times float64)) {
 		for _, i := range rows {
 			f(x.Stored(i), 1)

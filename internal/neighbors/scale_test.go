@@ -11,9 +11,8 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// TestMedianDistanceOfZeros compares the median with its definition, for dense rows with different
-// fractions of nonzero elements, of which one row occurs twice. The sums of the definition and of
-// MedianDistance have at most d terms, so that their square roots differ by at most (d + 4)ε.
+// TestMedianDistanceOfZeros compares the median with its definition, for dense rows with different fractions of
+// nonzero elements, of which one row occurs twice.
 func TestMedianDistanceOfZeros(t *testing.T) {
 	const n, d = 61, 300
 	for _, fraction := range []float64{0.01, 0.06, 0.07, 0.5, 1} {
