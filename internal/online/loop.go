@@ -1,5 +1,5 @@
-// Package online implements online learning, which processes one sample at a time. Loop is the loop
-// of all perceptrons. Their function f is a linear function or a sum of kernel functions.
+// Package online implements online learning, which processes one sample at a time. Loop is the loop of all
+// perceptrons.
 package online
 
 import (
@@ -20,19 +20,18 @@ type hypothesis interface {
 	values(block []int) (backend.Host[float64], error)
 	// gram returns the inner products of the samples of a block. Only its lower triangle is used.
 	gram(block []int) (backend.Host[float64], error)
-	// learn adds Σ_r δ_r k(x_r, ·) to f. The sum is over the samples in mistaken, the misclassified samples of the
-	// block. The argument steps holds for each of these samples the step, counted from 0, after which the change
-	// takes effect.
+	// learn adds Σ_r δ_r k(x_r, ·) to f, where r runs over the samples in mistaken, the misclassified samples of
+	// the block. The argument steps holds for each of these samples the step, counted from 0, after which the
+	// change takes effect.
 	learn(block []int, delta backend.Host[float64], mistaken, steps []int) error
 }
 
-// Loop is the loop of all perceptrons: it classifies one sample after the other, and a
-// misclassified sample changes the hypothesis.
+// Loop is the loop of all perceptrons: it classifies one sample after the other, and a misclassified sample
+// changes the hypothesis.
 //
-// The backend processes blocks of samples. For each block it computes the inner products of the samples, and the
-// values of the hypothesis at the start of the block. The effect of changes within the block follows from the inner
-// products. Most of the work is then in matrix products. Up to rounding errors, the result equals that of a loop
-// without blocks.
+// For each block of samples, the backend computes the inner products of the samples, and the values of the
+// hypothesis at the start of the block. The effect of changes within the block follows from the inner products. Up
+// to rounding errors, the result equals that of a loop without blocks.
 type Loop struct {
 	X       numeric.Points // the samples
 	Outputs int            // number of columns of f; it is 1 for two classes
@@ -62,8 +61,7 @@ type Loop struct {
 	block int // minimum number of samples in a block
 }
 
-// Block is the number of samples in a block. Computing the inner products of a block takes as long as computing
-// Block outputs of f.
+// Block is the number of samples in a block.
 const Block = 64
 
 // Change is the change for one misclassified sample. Step, counted from 0, is the step after which
@@ -153,8 +151,8 @@ func (l *Loop) judge(h hypothesis, block []int) error {
 	if slices.ContainsFunc(f.Data, func(v float64) bool { return v-v != 0 }) {
 		return errors.New("the decision values overflow: scale the features down")
 	}
-	// Compute the inner products only at the first mistake, because most blocks of a late epoch
-	// have no mistake. A block that is a single batch does not need inner products.
+	// Most blocks of a late epoch have no mistake, and a block that is a single batch does not need inner
+	// products.
 	var gram backend.Host[float64]
 	delta := backend.NewHost[float64](len(block), l.Outputs)
 	var mistaken, steps []int
@@ -196,9 +194,8 @@ func (l *Loop) judge(h hypothesis, block []int) error {
 	return h.learn(block, delta, mistaken, steps)
 }
 
-// change sets delta to the change for sample i with the values f, and reports whether sample i was
-// misclassified. For two classes f > 0 predicts the second class, and ZeroIsPositive determines the
-// class for f = 0. For more classes the first class with the largest value is predicted.
+// change sets delta to the change for sample i with the values f, and reports whether sample i was misclassified.
+// For more than two classes the first class with the largest value is predicted.
 func (l *Loop) change(delta, f []float64, i, batch int) bool {
 	class, rate := l.Class[i], l.Rate/float64(batch)
 	if l.Weights != nil {
@@ -234,8 +231,7 @@ func Largest(f []float64) int {
 	return best
 }
 
-// averaged returns the number of steps in the average. If no step is averaged, it returns 1,
-// because the result is then the last hypothesis.
+// averaged returns the number of steps in the average, or 1 if no step is averaged.
 func (l *Loop) averaged() float64 { return float64(max(1, l.Steps-l.From)) }
 
 // Square returns max ‖x‖² over the samples.
@@ -250,9 +246,8 @@ func (l *Loop) Square() (square float64) {
 	return square
 }
 
-// Margin returns the smallest margin of the samples, as computed by the function lead from the
-// decision values f. It also returns the perceptron criterion, the weighted sum of the magnitudes
-// of the negative margins.
+// Margin returns the smallest margin of the samples, as computed by the function lead from the decision values f.
+// It also returns the perceptron criterion, the weighted sum of the magnitudes of the negative margins.
 func (l *Loop) Margin(f backend.Host[float64]) (margin, criterion float64) {
 	margin = math.Inf(1)
 	for i, class := range l.Class {
@@ -266,12 +261,13 @@ func (l *Loop) Margin(f backend.Host[float64]) (margin, criterion float64) {
 	return margin, criterion
 }
 
-// Slack returns the factor by which batches and weights increase Novikoff's (1962) bound on the number of mistakes.
-//
-// Let u be a unit vector that separates the samples with the margin γ, and R = max ‖x‖. Let a_j be the sum of the
-// weights c of the mistakes of batch j, divided by the size m of a batch. Batch j increases wᵀu by at least γ a_j,
-// and ‖w‖² by at most R² a_j², so that γ Σ a_j ≤ ‖w‖ ≤ R √Σ a_j². Because a_j ≤ max c, this implies Σ a_j ≤ max c
-// (R/γ)². Each mistake adds at least min c / m to Σ a_j.
+// Slack returns the factor by which batches and weights increase Novikoff's (1962) bound on the number of
+// mistakes. The steps of the proof, for a unit vector u that separates the samples with the margin γ, and R = max
+// ‖x‖, are:
+//   - Let a_j be the sum of the weights c of the mistakes of batch j, divided by the size m of a batch.
+//   - Batch j increases wᵀu by at least γ a_j, and ‖w‖² by at most R² a_j².
+//   - Hence γ Σ a_j ≤ ‖w‖ ≤ R √Σ a_j². Because a_j ≤ max c, Σ a_j ≤ max c (R/γ)².
+//   - Each mistake adds at least min c / m to Σ a_j.
 func (l *Loop) Slack() float64 {
 	slack := float64(max(l.Batch, 1))
 	if l.Weights != nil {

@@ -29,9 +29,9 @@ func (l *Loop) Voted() (v Votes, rows []int) {
 	// There is at least one mistake, because a hypothesis that is 0 predicts only one class.
 	m := len(l.Changes)
 	v = Votes{backend.NewHost[float64](1, m), backend.NewHost[float64](m, l.Outputs), backend.NewHost[float64](1, m+1), l.Bias}
-	// All changes of a batch have the same step. The hypotheses between these changes classified no
-	// sample and have no votes. The hypothesis before the batch has a vote for each sample since
-	// step `from`, except the samples that caused the changes.
+	// All changes of a batch have the same step. The hypotheses between these changes have no votes. The
+	// hypothesis before the batch has a vote for each sample since step `from`, except the samples that caused the
+	// changes.
 	from, initial := 0, 0.0
 	for k := 0; k < m; {
 		batch := k
