@@ -16,9 +16,8 @@ func (g *graph) logistic(v value) value {
 	return g.op("Div", one, g.op("Add", one, g.op("Exp", g.op("Neg", v))))
 }
 
-// probabilities returns the n×K probabilities for the decision values of logistic regression. If
-// machines is true, each of K > 2 classes has its own logistic regression, and the K probabilities
-// are divided by their sum.
+// probabilities returns the n×K probabilities for the decision values of logistic regression. If machines is true,
+// each of K > 2 classes has its own logistic regression, and the K probabilities are divided by their sum.
 func (g *graph) probabilities(decision value, classes int, machines bool) value {
 	switch {
 	case classes == 2:
@@ -53,9 +52,9 @@ func (g *graph) memberships(m learners.Model, x sample) value {
 	return g.op("Div", sums, g.product(values, g.numbers(weights, len(weights), 1), false))
 }
 
-// nearest returns the weighted means of the targets of the nearest samples, whose weights sum to k.
-// It ranks the samples by k(z, z) − 2k(x, z), which orders them like the distance. Among equal
-// distances, TopK selects the smaller index, as learners.KernelKNN does.
+// nearest returns the weighted means of the targets of the nearest samples, whose weights sum to k. It ranks the
+// samples by k(z, z) − 2k(x, z), which orders them like the distance. Among equal distances, TopK selects the
+// smaller index.
 func (g *graph) nearest(values value, kernel kernels.Kernel, z backend.Host[float64], weights []float64, targets backend.Host[float64], k float64) value {
 	diag := make([]float64, z.Rows)
 	for i := range diag {
@@ -104,8 +103,8 @@ func (g *graph) votes(pairs value, k int) value {
 		return pairs
 	}
 	signs := g.matrix(pairSigns(k))
-	// The initial votes assign each pair's vote to the pair's first class: class c gets k−1−c votes. A
-	// positive decision value moves the vote of a pair from its first class to its second class.
+	// The initial votes assign each pair's vote to its first class: class c gets k−1−c votes. A positive decision
+	// value moves the vote to the second class.
 	first := make([]float64, k)
 	for c := range first {
 		first[c] = float64(k - 1 - c)
@@ -165,9 +164,8 @@ func (g *graph) votedValues(m *learners.VotedModel, x sample) value {
 	return g.op("Add", sums, g.numbers(initial, len(initial)))
 }
 
-// mostProbable returns, for each of n rows, the index of the class with the largest probability. If
-// several classes have this probability, it prefers the class in index, which the decision values
-// imply, as learners.SVCModel.Decide does.
+// mostProbable returns, for each of n rows, the index of the class with the largest probability. Among classes
+// with equal probabilities, it prefers the class in index, which the decision values imply.
 func (g *graph) mostProbable(probabilities, index value) value {
 	tied := g.node("GatherElements", []attribute{intAttribute("axis", 1)}, probabilities, g.op("Unsqueeze", index, g.integers(1)))
 	largest := g.node("ReduceMax", []attribute{intsAttribute("axes", 1), intAttribute("keepdims", 1)}, probabilities)

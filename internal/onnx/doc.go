@@ -1,6 +1,6 @@
 // Package onnx writes fitted models as ONNX files, which other programs evaluate without Mercer.
 //
-// The graph has one input, "x", whose rows are samples, and only operators of ONNX's standard domain, opset
-// 13. Distances are computed from differences of coordinates, because the terms of ‖x‖² + ‖z‖² − 2xᵀz would
-// cancel. In float64 the predictions therefore equal those of package learners up to rounding.
+// The graph has one input, "x", whose rows are samples, and only operators of ONNX's standard domain, opset 13.
+// Distances are computed from differences of coordinates. In float64 the predictions equal those of package
+// learners up to rounding.
 package onnx

@@ -101,8 +101,7 @@ func (g *graph) constant(kind int, shape []int, elements []byte) value {
 	return name
 }
 
-// numbers returns a constant tensor of numbers. It records an error for a number that float32
-// cannot represent.
+// numbers returns a constant tensor of numbers. It records an error for a number that float32 cannot represent.
 func (g *graph) numbers(list []float64, shape ...int) value {
 	var raw []byte
 	for _, v := range list {
@@ -243,8 +242,7 @@ func (g *graph) encode(name string) []byte {
 	return append(append(b, g.constants...), g.ends...)
 }
 
-// opset and irVersion are versions of ONNX from 2020, which have all operators of this package,
-// also for float64.
+// opset and irVersion are versions of ONNX from 2020, which have all operators of this package, also for float64.
 const opset, irVersion = 13, 7
 
 // encodeModel returns the ModelProto of a graph. metadata holds pairs of a key and a value.

@@ -28,11 +28,10 @@ const MaxBytes = 1<<31 - 1
 //	decision       n×1 decision values for two classes, n×K for K > 2 classes
 //	probabilities  n×K, if the classifier has probabilities
 //
-// If b has an encoder, the columns of x for numeric columns hold the numbers of the table, and NaN
-// for a missing cell; the graph replaces NaN and standardizes the numbers. All other columns of x
-// hold the features that the encoder makes, such as 0 or 1 for a category. For a model of a Gram
-// matrix, the columns of x are the kernel values with the training rows. The metadata "features"
-// lists the names of the columns as JSON.
+// If b has an encoder, the columns of x for numeric columns hold the numbers of the table, and NaN for a missing
+// cell; the graph replaces NaN and standardizes the numbers. All other columns of x hold the features that the
+// encoder makes, such as 0 or 1 for a category. For a model of a Gram matrix, the columns of x are the kernel
+// values with the training rows. The metadata "features" lists the names of the columns as JSON.
 //
 // Write returns an error for a model of texts or trees. For a row that makes learners.Model.Predict
 // return an error, the graph returns NaN or an infinity.
@@ -279,8 +278,7 @@ func (g *graph) classify(c learners.Classifier, x sample) {
 	}
 }
 
-// decide returns the n indices of the classes that decision values imply: see
-// learners.Classes.Decide.
+// decide returns the n indices of the classes that decision values imply: see learners.Classes.Decide.
 func (g *graph) decide(c learners.Classes, decision value) value {
 	if c.Len() > 2 {
 		return g.node("ArgMax", []attribute{intAttribute("axis", 1), intAttribute("keepdims", 0)}, decision)

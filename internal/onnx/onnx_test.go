@@ -108,8 +108,7 @@ func evaluate(t *testing.T, jobs []job) []map[string]output {
 	return list
 }
 
-// difference returns the largest difference of a tensor from want, divided by the largest absolute
-// value of want.
+// difference returns the largest difference of a tensor from want, divided by the largest absolute value of want.
 func difference(t *testing.T, o output, want *mat.Dense) float64 {
 	t.Helper()
 	n, cols := want.Dims()
@@ -150,15 +149,13 @@ func samples(n, d int, seed uint64) (x, y, classes *mat.Dense) {
 	return x, y, classes
 }
 
-// chosenKernels are kernels with parameters that suit samples of three features, and compositions. The
-// examples of all other kernels of the catalogue are added to them.
+// chosenKernels are kernels with parameters that suit samples of three features, and compositions.
 var chosenKernels = []string{
 	"linear()", "polynomial(degree=3,c=1)", "gaussian(sigma=0.5)", "gaussian(sigma=[0.5,1,2])", "laplacian(sigma=1)", "exponential(sigma=1)", "matern32(sigma=1)", "matern52(sigma=1)",
 	"rationalquadratic(a=1.5,sigma=1)", "cosine(theta=1)", "columns([0,2],gaussian(sigma=1))", "columns([0,2],cosine(theta=1))*columns(1,chi2())+columns(1-2,sinc())", "periodic(period=3,sigma=1)", "cosineseries(l=4)", "sinc()", "chi2(gamma=1)", "cosinesimilarity()", "sigmoid(a=0.3,c=0.1)", "exp(0.3*linear())", "normalize(polynomial(degree=2,c=1))",
 	"2*gaussian(sigma=1)+linear()*matern32(sigma=2)+0.5", "laplacian(sigma=1)*matern52(sigma=1)",
 }
 
-// compared holds a fitted model and the largest differences of its outputs in onnxruntime.
 type compared struct {
 	learner, kernel, name string
 	model                 learners.Model
@@ -225,10 +222,9 @@ func allKernels() []string {
 	return list
 }
 
-// TestAgainstONNXRuntime compares the outputs of every learner with every kernel with the outputs
-// of package learners. One of the rows is a training row. Relative to the largest output, the
-// differences must be at most 1e-12 in float64 and 1e-5 in float32. If MERCER_ONNX is set, the test
-// writes the page of the differences.
+// TestAgainstONNXRuntime compares the outputs of every learner with every kernel with the outputs of package
+// learners. Relative to the largest output, the differences must be at most 1e-12 in float64 and 1e-5 in float32.
+// If MERCER_ONNX is set, the test writes the page of the differences.
 func TestAgainstONNXRuntime(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	list := allKernels()
@@ -340,8 +336,8 @@ func TestPreparedColumns(t *testing.T) {
 	}
 }
 
-// TestOneColumn checks a model of one standardized feature whose scale is not a float32 number: onnxruntime
-// must not combine the division and the product into one operator, which would round the scale.
+// TestOneColumn checks a model of one standardized feature whose scale is not a float32 number, which onnxruntime
+// must not round.
 func TestOneColumn(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	tab, err := dataset.ReadCSV("-", strings.NewReader("x,y\n0.1,1\n0.5,2\n0.7,2.5\n"))
@@ -363,9 +359,8 @@ func TestOneColumn(t *testing.T) {
 	}
 }
 
-// TestGramMatrix checks models that were fitted to a Gram matrix. Their samples are the kernel
-// values with all training rows, even if the model uses only some training rows. Among training
-// rows with equal distances, the neighbors must be those with the smallest indices.
+// TestGramMatrix checks models that were fitted to a Gram matrix, also if the model uses only some training rows.
+// Among training rows with equal distances, the neighbors must be those with the smallest indices.
 func TestGramMatrix(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, _, classes := samples(30, 2, 5)
