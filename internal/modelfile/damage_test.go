@@ -65,8 +65,7 @@ func TestChangedByte(t *testing.T) {
 	}
 }
 
-// file returns a file with the given metadata and arrays. Its checksum is valid, so that the checks
-// after the check of the checksum can be tested.
+// file returns a file with the given metadata and arrays and a valid checksum.
 func file(metadata map[string]string, arrays map[string]backend.Host[float64]) []byte {
 	list := safetensors.Layout(arrays)
 	sum := newChecksum(metadata, list)
@@ -91,8 +90,7 @@ func raw(header string, data int) []byte {
 	return append(append(b, header...), make([]byte, data)...)
 }
 
-// validHeader returns a header with valid metadata. The argument is the text of the entries for the
-// arrays.
+// validHeader returns a header with valid metadata. The argument is the text of the entries for the arrays.
 func validHeader(arrays string) string {
 	return `{"__metadata__":{"format":"mercer","version":"1"}` + arrays + `}`
 }
@@ -194,8 +192,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestAllocation checks that reading a file takes no more memory than a small multiple of its size,
-// whatever the file contains.
+// TestAllocation checks that reading a file takes no more memory than a small multiple of its size.
 func TestAllocation(t *testing.T) {
 	for _, data := range [][]byte{
 		append(binary.LittleEndian.AppendUint64(nil, 100_000_000), "{}"...),

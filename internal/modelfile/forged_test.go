@@ -17,9 +17,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// everyModel returns the state of a model of each learner of the catalogue for each of its tasks,
-// with default parameters. For a learner that takes sparse samples, it adds a model fitted to
-// sparse samples.
+// everyModel returns the state of a model of each learner of the catalogue for each of its tasks, with default
+// parameters, also for sparse samples if the learner takes them.
 func everyModel(f testing.TB, dev backend.Device) (names []string, states []learners.State) {
 	f.Helper()
 	const n = 24
@@ -119,9 +118,9 @@ func forge(s learners.State, change, position uint16, value float64, text string
 	return out
 }
 
-// FuzzLoadThenPredict changes a saved model of each learner and makes its checksum valid. It checks
-// that the model is refused, or that Predict returns predictions or an error. If the numbers of the
-// model are moderate, the predictions must be finite; larger numbers may overflow.
+// FuzzLoadThenPredict changes a saved model of each learner and makes its checksum valid. The model must be
+// refused, or Predict must return predictions or an error. If the numbers of the model are moderate, the
+// predictions must be finite.
 func FuzzLoadThenPredict(f *testing.F) {
 	dev, err := backend.Open("ref", backend.Config{})
 	if err != nil {

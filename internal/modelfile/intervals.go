@@ -23,11 +23,10 @@ func (b Bundle) HasIntervals() bool {
 	return jackknife || uncertain || b.Calibration != nil
 }
 
-// Intervals returns n×outputs lower and upper bounds of new targets at the rows of x. A new target
-// is between its bounds with the probability level. The bounds come from the calibration; without a
-// calibration, from the jackknife+; without both, from the variances (see normalIntervals). Without
-// a calibration, a model of texts or trees that was read from a file must first be completed by
-// Complete.
+// Intervals returns n×outputs lower and upper bounds of new targets at the rows of x. A new target is between its
+// bounds with the probability level. The bounds come from the calibration; without a calibration, from the
+// jackknife+; without both, from the variances (see normalIntervals). Without a calibration, a model of texts or
+// trees that was read from a file requires Complete.
 func (b Bundle) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	switch {
 	case b.Model == nil:
@@ -48,9 +47,7 @@ func (b Bundle) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix,
 }
 
 // normalIntervals returns the n×outputs bounds f(x) ± q σ(x). f(x) is the prediction, σ² is
-// learners.Uncertain.Variance, and q is the quantile (1 + level)/2 of the normal distribution. If
-// the assumptions of the model hold and the noise is normal, a new target at a row of x lies
-// between the bounds with the probability level.
+// learners.Uncertain.Variance, and q is the quantile (1 + level)/2 of the normal distribution.
 func normalIntervals(ctx context.Context, dev backend.Device, m learners.Uncertain, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	if !(level > 0 && level < 1) {
 		return nil, nil, fmt.Errorf("modelfile: intervals: level must be > 0 and < 1, got %v", level)

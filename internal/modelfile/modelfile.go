@@ -188,8 +188,7 @@ func read(r io.ReaderAt, size int64) (Bundle, error) {
 	return b, nil
 }
 
-// checkOrigin returns an error for a file of another program or of a newer version. Without this
-// check, the error would say that the file is damaged.
+// checkOrigin returns an error for a file of another program or of a newer version.
 func checkOrigin(metadata map[string]string) error {
 	if f, ok := metadata["format"]; !ok {
 		return errors.New("is a safetensors file, but not a model of mercer: its metadata contain no format")

@@ -34,7 +34,6 @@ const training = `size,kind,price,age
 4,pine,8,45
 `
 
-// bundle returns a model fitted to the table in the constant training.
 func bundle(t testing.TB, kernel kernels.Kernel, encoded bool) Bundle {
 	t.Helper()
 	table, err := dataset.ReadCSV("-", strings.NewReader(training))

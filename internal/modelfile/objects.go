@@ -37,10 +37,9 @@ func (o *Objects) check(e *dataset.Encoder, features int) error {
 	return nil
 }
 
-// An array of points has one row for each point. All but two elements of a row are kernel values
-// with the training objects, so that the array has about as many elements as a Gram matrix.
-// Predictions do not use these values: the file omits them, and pad replaces them by 0. Variances
-// and intervals need them: Bundle.Complete computes them.
+// An array of points has one row for each point: two numbers, and the kernel values with the training objects.
+// Predictions do not use these values, and the file omits them. Bundle.Complete computes them for variances and
+// intervals.
 
 // trim removes the kernel values from the arrays of points and returns the names of these arrays.
 func (o *Objects) trim(arrays map[string]backend.Host[float64]) (trimmed map[string]backend.Host[float64], names []string) {

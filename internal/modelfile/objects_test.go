@@ -16,8 +16,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// textBundle returns a model of texts, the points of its training texts, and the points of two
-// other texts.
+// textBundle returns a model of texts, the points of its training texts, and the points of two other texts.
 func textBundle(t *testing.T) (b Bundle, training, newPoints *mat.Dense) {
 	t.Helper()
 	table, err := dataset.ReadCSV("-", strings.NewReader("word,n\nab,1\nabc,2\nb,3\n"))
@@ -78,8 +77,7 @@ func TestObjects(t *testing.T) {
 	if err != nil || !mat.Equal(got, want) {
 		t.Errorf("the predictions differ; %v", err)
 	}
-	// Predictions for the training objects do not need the omitted values either: the points in the
-	// argument training contain them.
+	// Predictions for the training objects do not need the omitted values either.
 	want, err = b.Model.Predict(t.Context(), backendtest.Device(t, "ref"), training)
 	if err != nil {
 		t.Fatal(err)

@@ -14,10 +14,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// Save writes b to path. It creates or replaces the file atomically: it writes a temporary file in
-// the same folder, syncs this file to the disk and renames it (package atomicfile, which follows
-// links). After an error, an existing file is unchanged and there is no new file. Save refuses a
-// model that Load could not read.
+// Save writes b to path. It creates or replaces the file atomically: see atomicfile.Write. After an error, an
+// existing file is unchanged and there is no new file. Save refuses a model that Load could not read.
 func Save(path string, b Bundle) error {
 	if err := save(path, b); err != nil {
 		return pathError(path, err)

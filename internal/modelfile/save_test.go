@@ -12,8 +12,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// checkFolder fails the test unless folder contains exactly the named files, including hidden
-// files.
+// checkFolder fails the test unless folder contains exactly the named files, including hidden files.
 func checkFolder(t *testing.T, folder string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
