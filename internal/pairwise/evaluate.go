@@ -1,5 +1,4 @@
-// Package pairwise evaluates kernels over objects for all pairs of objects, in parallel. The
-// packages that define such kernels use it.
+// Package pairwise evaluates kernels over objects for all pairs of objects, in parallel.
 package pairwise
 
 import (

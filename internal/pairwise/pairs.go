@@ -14,20 +14,17 @@ import (
 )
 
 // Stop reports whether the computation must end; the results are then discarded. Its argument is the number of
-// values computed since the last call of Stop, for the progress report, and may be fractional. When a task ends,
-// the values of the task that were not yet reported are added to the progress.
+// values computed since the last call of Stop, for the progress report, and may be fractional.
 type Stop func(values float64) bool
 
 // Poll is the number of operations between calls of Stop in a long evaluation: some milliseconds.
 const Poll = 1 << 22
 
-// maxOperations is the largest number of operations that Feasible accepts. A scalar loop of 10¹⁵
-// steps, each with a multiplication, an addition, a load and a store, takes days on one processor
-// of a few GHz, and about a day on eight processors.
+// maxOperations is the largest number of operations that Feasible accepts: about a day on eight processors.
 const maxOperations = 1e15
 
 // Feasible returns an error if operations exceeds 10¹⁵. The error advises the user to shorten the objects, to use
-// fewer objects, or to follow the argument advice. The work grows with the square of the length of the objects.
+// fewer objects, or to follow the argument advice.
 func Feasible(subject string, operations float64, advice string) error {
 	if operations <= maxOperations {
 		return nil
@@ -152,8 +149,7 @@ func threads(o objects.Options) int {
 	return o.Threads
 }
 
-// run executes tasks 0, …, n−1. A task returns its number of values. The argument total is the sum of these
-// numbers.
+// run executes tasks 0, …, n−1. A task returns its number of values, and total is the sum of these numbers.
 func run(ctx context.Context, n, total int, o objects.Options, worker func(stop Stop) func(n int) int) error {
 	if o.Threads < 0 {
 		return fmt.Errorf("objects: threads must be ≥ 0, got %d", o.Threads)

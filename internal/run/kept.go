@@ -33,11 +33,9 @@ type computation[T any] struct {
 	panicValue any
 }
 
-// Get returns the result of build on a device. The first caller starts build. Concurrent callers
-// wait for the same result, and all callers get the error of build. A caller whose context ends
-// returns at once, and the computation continues for the other callers. If the last caller returns
-// early and Life is nil, Get cancels the computation and waits for its end. A nil result is not
-// cached.
+// Get returns the result of build on a device. The first caller starts build. Concurrent callers wait for the same
+// result, and all callers get the error of build. A caller whose context ends returns at once. If the last caller
+// returns early and Life is nil, Get cancels the computation and waits for its end. A nil result is not cached.
 func (k *Kept[T]) Get(ctx context.Context, device string, build func(context.Context) (*T, error)) (*T, error) {
 	for {
 		if ctx.Err() != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// slowBuild returns a build function that takes more than an hour. Its calls return 1, 2, … in order.
-// begun counts the calls that started, and canceled the calls that were canceled.
+// slowBuild returns a build function that takes more than an hour. Its calls return 1, 2, … in order, and it
+// counts the calls that started and the calls that were canceled.
 func slowBuild(begun, canceled *atomic.Int64) func(context.Context) (*int64, error) {
 	return func(ctx context.Context) (*int64, error) {
 		n := begun.Add(1)
@@ -78,9 +78,8 @@ func TestKeptEndsWithItsLastCaller(t *testing.T) {
 	})
 }
 
-// TestKeptGoesOnForItsLife checks that a computation with the context Life continues after the
-// deadlines of its callers. Each caller must return at its deadline, and the end of Life must
-// cancel the computation.
+// TestKeptGoesOnForItsLife checks that a computation with the context Life continues after the deadlines of its
+// callers, and that the end of Life cancels it.
 func TestKeptGoesOnForItsLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		life, end := context.WithCancelCause(context.Background())

@@ -20,9 +20,8 @@ type Progress struct {
 	reported float64 // the last fraction reported
 }
 
-// NewProgress returns a Progress that calls notify, which may be nil, from one goroutine at a time.
-// shares holds, for each stage, its fraction of the whole work, and total is the number of
-// operations of the whole work.
+// NewProgress returns a Progress that calls notify, which may be nil, from one goroutine at a time. shares holds,
+// for each stage, its fraction of the whole work, and total is the number of operations of the whole work.
 func NewProgress(notify func(stage string, fraction float64), shares map[string]float64, total float64) *Progress {
 	return &Progress{notify: notify, shares: shares, total: total}
 }

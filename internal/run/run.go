@@ -61,8 +61,7 @@ type Arena struct {
 // Releaser is a matrix of any precision and storage.
 type Releaser interface{ Free() }
 
-// NewArena returns an arena for matrices of b. The arena does not count the memory that is already
-// in use on dev.
+// NewArena returns an arena for matrices of b. The arena does not count the memory that is already in use on dev.
 func NewArena(dev backend.Device, b backend.Backend[float64]) *Arena {
 	inUse, peak := dev.InUse()
 	return &Arena{dev: dev, b: b, bytesBefore: inUse, peakBefore: peak}
@@ -119,9 +118,8 @@ func (m *Arena) FreeAll() {
 	m.allocated = nil
 }
 
-// PeakBytes returns the peak device memory of the work, in bytes. The result is exact if the work
-// has increased the peak of the device's memory use. Otherwise it is the largest use that was
-// measured after an allocation.
+// PeakBytes returns the peak device memory of the work, in bytes. The result is exact if the work has increased
+// the peak of the device's memory use. Otherwise it is the largest use that was measured after an allocation.
 func (m *Arena) PeakBytes() int64 {
 	if _, peak := m.dev.InUse(); peak > m.peakBefore {
 		return max(m.peak, peak-m.bytesBefore)
@@ -140,10 +138,9 @@ func Available(dev backend.Device, limit int64) int64 {
 	return available
 }
 
-// Allowed returns the memory budget, in bytes, for the choice of a method. For most devices it is
-// the result of Available. For a device with reproducible results it is limit, because the choice
-// must not depend on the memory of the machine. A method that exceeds this memory then returns an
-// error.
+// Allowed returns the memory budget, in bytes, for the choice of a method. For most devices it is the result of
+// Available. For a device with reproducible results it is limit, because the choice must not depend on the memory
+// of the machine.
 func Allowed(dev backend.Device, limit int64) int64 {
 	switch {
 	case !dev.Info().Reproducible:

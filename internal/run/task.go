@@ -6,8 +6,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// Task is the frame of a call that runs a loop on the host and reports its progress by the method
-// Step.
+// Task is the frame of a call that runs a loop on the host and reports its progress by the method Step.
 type Task struct {
 	Frame
 	Trace    func(Epoch) // called after each epoch; may be nil
@@ -55,9 +54,8 @@ func (t *Task) Stopped() error {
 	return nil
 }
 
-// Detached runs f, which cannot be stopped, on another goroutine. If ctx is done first, Detached
-// returns without waiting, and the results of f must not be used. A panic of f is raised again in
-// the caller, which may recover from it.
+// Detached runs f, which cannot be stopped, on another goroutine. If ctx is done first, Detached returns without
+// waiting, and the results of f must not be used. A panic of f is raised again in the caller.
 func Detached(ctx context.Context, f func() bool) (bool, error) {
 	type outcome struct {
 		ok         bool
