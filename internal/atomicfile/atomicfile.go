@@ -14,11 +14,10 @@ import (
 // mode is the mode of a new file, before the umask.
 const mode = 0o666
 
-// Write replaces the file at path by the output of the function write. An existing file keeps its
-// mode. If path is a symbolic link, Write replaces or creates the file that the link names. Every
-// error is an *fs.PathError with the given path. After an error, the old file is unchanged or still
-// missing, unless the error says that the file was written. Write also removes temporary files for
-// path whose processes were killed.
+// Write replaces the file at path by the output of the function write. An existing file keeps its mode. If path is
+// a symbolic link, Write replaces or creates the file that the link names. Every error is an *fs.PathError with
+// the given path. After an error, the old file is unchanged or still missing, unless the error says that the file
+// was written. Write also removes temporary files for path whose processes were killed.
 func Write(path string, write func(io.Writer) error) error {
 	f, err := create(path)
 	if err != nil {
@@ -74,8 +73,8 @@ func create(path string) (pending, error) {
 	return begin(path)
 }
 
-// digits is the minimum number of digits of the random number in the name of a temporary file that
-// removeOrphans removes. A random number of 63 bits has fewer digits with probability 1/90,000.
+// digits is the minimum number of digits of the random number in the name of a temporary file that removeOrphans
+// removes. Only 1 of 90,000 random numbers of 63 bits has fewer digits.
 const digits = 15
 
 // removeOrphans removes the temporary files for path whose processes have ended.

@@ -36,9 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestOrphansAreRemoved checks that the next write to a path, or check of a path, removes the
-// temporary file of a killed process, but keeps temporary files of running processes and files with
-// other names.
+// TestOrphansAreRemoved checks that the next write to a path, or check of a path, removes the temporary file of a
+// killed process, but keeps temporary files of running processes and files with other names.
 func TestOrphansAreRemoved(t *testing.T) {
 	for name, next := range map[string]func(path string) error{
 		"write": func(path string) error { return atomicfile.WriteBytes(path, []byte("new")) },

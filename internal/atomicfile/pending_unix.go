@@ -12,8 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockedFile is a pending file with a lock that ends with the process. Other processes can
-// therefore find out whether the file is still being written.
+// lockedFile is a pending file with a lock that ends with the process.
 type lockedFile struct {
 	*renameio.PendingFile
 	lock *os.File

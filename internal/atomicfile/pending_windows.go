@@ -7,9 +7,8 @@ import (
 	"strconv"
 )
 
-// pendingFile is a temporary file that os.Rename moves to its path. On Windows, os.Rename also
-// replaces files. renameio does not support Windows, where a crash of the system during the move
-// may leave the old or the new file.
+// pendingFile is a temporary file that os.Rename moves to its path, also if the path exists. renameio does not
+// support Windows.
 type pendingFile struct {
 	*os.File
 	path string
@@ -49,5 +48,4 @@ func (f *pendingFile) Cleanup() error {
 // removeOrphan removes a temporary file. Windows refuses this if a process has the file open.
 func removeOrphan(name string) { _ = os.Remove(name) }
 
-// syncFolder does nothing, because Windows cannot flush folders.
 func syncFolder(string) error { return nil }

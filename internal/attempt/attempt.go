@@ -61,9 +61,8 @@ func (c Candidates) warning(index int, err error) string {
 	return fmt.Sprintf("the best point of the search, %s, was refused, because %s; the model is that of %s, %s%s", c.Name(0), reason, chosen, c.Name(index), suffix)
 }
 
-// Numeric reports whether err is a numerical failure: the matrix is not positive definite, the
-// residual is too large, or values overflow. For valid samples, only some kernels and some λ cause
-// such a failure.
+// Numeric reports whether err is a numerical failure, which only some kernels and some λ cause for valid samples:
+// the matrix is not positive definite, the residual is too large, or values overflow.
 func Numeric(err error) bool {
 	return errors.Is(err, backend.ErrNotPosDef) || errors.As(err, new(*solvers.ConvergenceError)) || errors.Is(err, kernels.ErrOverflow)
 }

@@ -1,6 +1,5 @@
-// Package check checks the arguments of a Backend's methods and panics if they violate a rule.
-// Every backend calls these functions first, so that the texts of the panics are the same on every
-// device. A text has the form "op: rule: got".
+// Package check checks the arguments of a Backend's methods and panics if they violate a rule. Every backend calls
+// these functions first, so that a panic has the same text "op: rule: got" on every device.
 package check
 
 import (
@@ -168,8 +167,7 @@ func Columns[T backend.Float](op string, v []T, x, y backend.Matrix[T]) (rows, c
 	return rows, cols
 }
 
-// Gram panics unless X is n × d, Z is m × d, dst is n × m and the kernel's parameters obey their
-// rules.
+// Gram panics unless X is n × d, Z is m × d, dst is n × m and the kernel's parameters obey their rules.
 func Gram[T backend.Float](dst backend.Matrix[T], k kernels.Kernel, x, z backend.Matrix[T]) (n, m, d int) {
 	n, m, d = points("Gram", k, x, z)
 	if r, c := dst.Dims(); r != n || c != m {
@@ -234,8 +232,7 @@ func (c Coding) Check(i, j int, value float64) error {
 	return &backend.RangeError{I: i, J: j, Value: value, Low: low, High: high}
 }
 
-// GramFixed returns the coding of the kernel's values. It panics unless the kernel has bounds for d
-// features.
+// GramFixed returns the coding of the kernel's values. It panics unless the kernel has bounds for d features.
 func GramFixed(k kernels.Kernel, d int) (c Coding) {
 	low, high, ok := kernels.Bounds(k, d)
 	if !ok {
@@ -277,8 +274,7 @@ func TransferPacked[T backend.Float](op string, a backend.Packed[T], first int, 
 	}
 }
 
-// GramPacked panics unless X is n × d, where n is the order of dst, and the kernel's parameters
-// obey their rules.
+// GramPacked panics unless X is n × d, where n is the order of dst, and the kernel's parameters obey their rules.
 func GramPacked[T backend.Float](dst backend.Packed[T], k kernels.Kernel, x backend.Matrix[T]) (n, d int) {
 	n, _, d = points("GramPacked", k, x, x)
 	if dst.Order() != n {

@@ -27,8 +27,7 @@ func panicText(f func()) (text string) {
 	return ""
 }
 
-// TestTexts checks the text of the panic for one misuse of each kind. A valid call precedes each
-// invalid call.
+// TestTexts checks the text of the panic for one misuse of each kind.
 func TestTexts(t *testing.T) {
 	gaussian := kernels.Gaussian{Sigma: 1}
 	huge := math.MaxInt/2 + 1 // 2·huge overflows an int

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Of returns n and a noun, in the plural unless n is 1: "1 cell", "2 cells", "0 classes", "3
-// entries".
+// Of returns n and a noun, in the plural unless n is 1: "1 cell", "2 cells", "0 classes", "3 entries".
 func Of[N ~int | ~int32 | ~int64](n N, word string) string {
 	return strconv.FormatInt(int64(n), 10) + " " + Word(n, word)
 }

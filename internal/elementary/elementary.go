@@ -1,10 +1,9 @@
-// Package elementary computes the exponential, the logarithm, powers, the hyperbolic tangent and
-// random normal numbers with the same bits on every processor. On some processors the functions of
-// package math are written in assembly and round differently.
+// Package elementary computes the exponential, the logarithm, powers, the hyperbolic tangent and random normal
+// numbers with the same bits on every processor. On some processors the functions of package math are written in
+// assembly and round differently.
 //
-// The functions execute the same operations as the micro-kernels: see tools/asmgen/exp.go and
-// log.go. The explicit conversion of a product to float64 forces rounding. Without the conversion a
-// compiler may fuse the product with the following addition, and the functions would compute wrong
+// The functions execute the same operations as the micro-kernels: see tools/asmgen/exp.go and log.go. The
+// conversion of a product to float64 forbids the compiler to fuse it with an addition, which would change the
 // rounding errors.
 package elementary
 
@@ -202,8 +201,8 @@ func sum3(a, b, c float64) (high, low float64) {
 	return high, low - (high - sum)
 }
 
-// Limited clamps an exponent of Pow to a range. Powers with exponents outside this range overflow,
-// underflow or equal 1. It does not change 0 and NaN.
+// Limited clamps an exponent of Pow to a range outside which powers overflow, underflow or equal 1. It does not
+// change 0 and NaN.
 func Limited(a float64) float64 {
 	if a == 0 {
 		return a

@@ -52,9 +52,8 @@ func New(m learners.Model, name func(parameter string) string) Report {
 
 func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// Evidence returns the lower bound of the log evidence if the facts of m contain it, and otherwise
-// the log evidence. ok is false if the facts contain neither. Only sparse approximations have the
-// bound; their log evidence can favor kernels for which the approximation is poor.
+// Evidence returns the lower bound of the log evidence if the facts of m contain it, and otherwise the log
+// evidence. ok is false if the facts contain neither.
 func Evidence(m learners.Model) (evidence float64, ok bool) {
 	if d, isDescriber := m.(learners.Describer); isDescriber {
 		for _, fact := range d.Facts() { // the bound follows the log evidence in the list

@@ -1,7 +1,6 @@
-// Package flop counts the floating-point operations of each method of a backend, for the progress
-// of a fit and for rates in operations per second. A multiplication and an addition count as two
-// operations. Transcendental functions of kernels are not counted, although their time lowers the
-// rate. The count is the same for sparse and dense matrices. Rates holds the speeds of a device.
+// Package flop counts the floating-point operations of each method of a backend. A multiplication and an addition
+// count as two operations. Transcendental functions of kernels are not counted. The count is the same for sparse
+// and dense matrices. Rates holds the speeds of a device.
 package flop
 
 // Gemm returns 2mnk.
@@ -30,6 +29,5 @@ func Gram(n, m, d int, symmetric bool) float64 {
 	return Gemm(n, m, d)
 }
 
-// GramMul returns 2nm(d+t): 2nmd for the values of all pairs, even if Z is X, and 2nmt for a
-// product.
+// GramMul returns 2nm(d+t): 2nmd for the values of all pairs, even if Z is X, and 2nmt for a product.
 func GramMul(n, m, d, t int) float64 { return Gemm(n, m, d) + Gemm(n, t, m) }

@@ -30,12 +30,11 @@ type file struct {
 	k      int // number of classes; 2 for a regression or one-class model
 }
 
-// Read returns the model in r as a model of the learner svc, svr or one-class-svm. Tables for this
-// model have the columns x1, x2, … up to the largest index in a support vector; a missing cell is
-// 0. Decision values equal LIBSVM's up to rounding and sign. For a pair of classes, svc's value is
-// positive for the class with the larger label, and LIBSVM's value for the class that occurs first
-// in the training file. If the votes are tied, svc compares decision values, and LIBSVM predicts
-// the class that occurs first.
+// Read returns the model in r as a model of the learner svc, svr or one-class-svm. Tables for this model have the
+// columns x1, x2, … up to the largest index in a support vector; a missing cell is 0. Decision values equal
+// LIBSVM's up to rounding and sign: svc's value for a pair of classes is positive for the class with the larger
+// label, and LIBSVM's value for the class that occurs first in the training file. If the votes are tied, svc
+// compares decision values, and LIBSVM predicts the class that occurs first.
 func Read(r io.Reader) (b modelfile.Bundle, err error) {
 	f, err := parse(r)
 	if err == nil {
@@ -97,8 +96,7 @@ func (f *file) machine() bool {
 	return kind == "one_class" || kind == "epsilon_svr" || kind == "nu_svr"
 }
 
-// vector reads the line of a support vector: coefficients, and index:value for each nonzero
-// feature.
+// vector reads the line of a support vector: coefficients, and index:value for each nonzero feature.
 func (f *file) vector(words []string) error {
 	if len(words) < f.k-1 {
 		return fmt.Errorf("has %d coefficients, but %d are needed", len(words), f.k-1)
@@ -284,10 +282,9 @@ func (f *file) expansion(s learners.State) error {
 	return nil
 }
 
-// classes writes the decision function of each pair of classes to s, and returns the names of the
-// classes. LIBSVM lists the classes in the order of the training file; its decision value of a pair
-// is positive for the first class. svc sorts the classes by label; its decision value is positive
-// for the second class.
+// classes writes the decision function of each pair of classes to s, and returns the names of the classes. svc
+// sorts the classes by label, LIBSVM by their first occurrence in the training file. A decision value of a pair is
+// positive for the second class of svc, and for the first class of LIBSVM.
 func (f *file) classes(s learners.State) ([]string, error) {
 	k, pairs, times := f.k, f.k*(f.k-1)/2, make(map[float64]int, f.k)
 	labels, err := f.numbers("label", k)
@@ -379,9 +376,8 @@ func skip(b, a int) int {
 	return b
 }
 
-// sigmoids writes the coefficients A and B for each pair of classes to s if the file has them.
-// LIBSVM's probability of the first class of a pair is 1/(1 + exp(Af + B)) for the decision value
-// f.
+// sigmoids writes the coefficients A and B for each pair of classes to s if the file has them. LIBSVM's
+// probability of the first class of a pair is 1/(1 + exp(Af + B)) for the decision value f.
 func (f *file) sigmoids(s learners.State, pair func(a, b int) (int, float64)) error {
 	_, fitted := f.header["probA"]
 	if s.Params["probability"] = fitted; !fitted {

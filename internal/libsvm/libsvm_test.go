@@ -174,9 +174,8 @@ func inOrder(row []float64, labels []int) []float64 {
 	return list
 }
 
-// rounding returns 2(m + d + 50)·2⁻⁵³ Σ|α k(x, z)|, a bound of the difference of two computed sums
-// of m terms α k(x, z). Each kernel value is a sum of d terms. The number 50 covers the errors of
-// the functions exp, tanh and power at the values of this test.
+// rounding bounds the difference of two computed sums of m terms α k(x, z) by 2(m + d + 50)·2⁻⁵³ Σ|α k(x, z)|. A
+// kernel value is a sum of d terms, and 50 covers the errors of exp, tanh and powers at the values of this test.
 func rounding(m learners.Model, x []float64, machine int) float64 {
 	parts := learners.PartsOf(m)
 	coef, points := parts.Machines(), mat.DenseCopyOf(parts.Points)
@@ -188,9 +187,8 @@ func rounding(m learners.Model, x []float64, machine int) float64 {
 	return float64(2*(n+d+50)) * 0x1p-53 * sum
 }
 
-// probabilities compares the probabilities with LIBSVM's. Both programs iterate until the residual
-// of each of K equations, for K classes, is below 0.005/K. Their results differ, because the
-// iteration depends on the order of the classes.
+// probabilities compares the probabilities with LIBSVM's. Both programs iterate until the residual of each of K
+// equations, for K classes, is below 0.005/K, in different orders of the classes.
 func probabilities(t *testing.T, dev backend.Device, m *learners.SVCModel, x mat.Matrix, want libsvmOutput) {
 	t.Helper()
 	p, err := m.Proba(t.Context(), dev, x)

@@ -11,8 +11,7 @@ import (
 // Advised is an error whose advice names parameters. Its method Error returns Message(Plain).
 type Advised interface {
 	error
-	// Message returns the text of the error. name returns a front end's name of a parameter: see
-	// Expand.
+	// Message returns the text of the error. name returns a front end's name of a parameter: see Expand.
 	Message(name func(parameter string) string) string
 }
 
@@ -70,11 +69,10 @@ var (
 	parameter = regexp.MustCompile(`\$([a-zA-Z-]+(=[a-z]+)?)`)
 )
 
-// Expand returns text with its advice in words for a front end: {raise $lambda|raise $tol|scale the
-// features down} becomes "raise lambda or tol, or scale the features down". name returns the front
-// end's name of a parameter, or "" for a parameter that the front end lacks. Expand omits each
-// alternative that contains such a parameter. If no alternative remains, Expand also omits the
-// separator before the advice.
+// Expand returns text with its advice in words for a front end: {raise $lambda|raise $tol|scale the features down}
+// becomes "raise lambda or tol, or scale the features down". name returns the front end's name of a parameter, or
+// "" for a parameter that the front end lacks. Expand omits each alternative that contains such a parameter. If no
+// alternative remains, Expand also omits the separator before the advice.
 func Expand(text string, name func(parameter string) string) string {
 	return advice.ReplaceAllStringFunc(text, func(s string) string {
 		match := advice.FindStringSubmatch(s)
@@ -137,9 +135,8 @@ func (e *advised) Unwrap() error {
 	return nil
 }
 
-// Within limits the advice of an error to the parameters of a part of the library. rename returns
-// the name that a parameter has in this part, which is usually the same name, or "" if the part lacks
-// the parameter.
+// Within limits the advice of an error to the parameters of a part of the library. rename returns the name that a
+// parameter has in this part, which is usually the same name, or "" if the part lacks the parameter.
 func Within(err error, rename func(parameter string) string) error {
 	if err == nil {
 		return nil

@@ -1,5 +1,4 @@
-// Package message makes errors with advice, and formats the text of an error as one line of a
-// terminal or a log.
+// Package message makes errors with advice, and formats the text of an error as one line of a terminal or a log.
 package message
 
 import (
@@ -15,8 +14,7 @@ const Limit = 480
 // Line returns the text of an error on one line of at most Limit characters.
 func Line(err error) string { return Fit(Flat(err)) }
 
-// Flat returns the text of an error on one line. It joins errors that errors.Join writes on
-// separate lines.
+// Flat returns the text of an error on one line. It joins errors that errors.Join writes on separate lines.
 func Flat(err error) string { return Text(err, Plain) }
 
 // Text returns the same text as Flat, with a front end's names for parameters.
@@ -49,9 +47,8 @@ func Text(err error, name func(parameter string) string) string {
 	return text
 }
 
-// Fit escapes unprintable characters as Go does, such as \x1b for an escape that would change the
-// colors of a terminal, and shortens a text of more than Limit characters. It first shortens long
-// words, such as paths, and then removes the middle of the text.
+// Fit escapes unprintable characters as Go does, such as \x1b, and shortens a text of more than Limit characters:
+// it first shortens long words, such as paths, and then removes the middle of the text.
 func Fit(text string) string {
 	text = Printable(text)
 	if utf8.RuneCountInString(text) <= Limit {

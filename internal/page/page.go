@@ -1,5 +1,4 @@
-// Package page reads and replaces sections of documentation pages, for tests that write tables of
-// measurements.
+// Package page reads and replaces sections of documentation pages, for tests that write tables of measurements.
 package page
 
 import (

@@ -9,10 +9,9 @@ const (
 	hugePage  = 2 << 20
 )
 
-// Zeros returns n zeros that begin at a cache line. An array of at least two huge pages begins at a
-// huge page, and Zeros requests huge pages for it from the system. With huge pages, the first
-// access to the memory takes less time, and the TLB covers larger matrices. Without them, products
-// of matrices of some megabytes are several percent slower.
+// Zeros returns n zeros that begin at a cache line. An array of at least two huge pages begins at a huge page, and
+// Zeros requests huge pages for it from the system. Without them, products of matrices of some megabytes are
+// several percent slower.
 func Zeros[T byte | float32 | float64](n int) []T {
 	size := int(unsafe.Sizeof(*new(T)))
 	to := cacheLine

@@ -2,5 +2,4 @@
 
 package pages
 
-// adviseHuge does nothing on this system.
 func adviseHuge([]byte) {}

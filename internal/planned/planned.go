@@ -1,5 +1,5 @@
-// Package planned reports the memory that the parts of a long call plan to take. The context passes
-// the reports to the caller. A fit may run several solvers, each with its own plan.
+// Package planned reports the memory that the parts of a long call plan to take. The context passes the reports to
+// the caller.
 package planned
 
 import (
@@ -28,8 +28,7 @@ func Workspace(ctx context.Context, bytes int64) context.Context {
 	return context.WithValue(ctx, workspaceKey{}, bytes)
 }
 
-// Beside returns a context in which Report adds the size, in bytes, of further arrays that exist
-// during the work.
+// Beside returns a context in which Report adds the size, in bytes, of further arrays that exist during the work.
 func Beside(ctx context.Context, bytes int64) context.Context {
 	previous, _ := ctx.Value(besideKey{}).(int64)
 	return context.WithValue(ctx, besideKey{}, previous+bytes)

@@ -1,5 +1,4 @@
-// Package pool runs calls on several devices in parallel, and divides a device into several
-// devices.
+// Package pool runs calls on several devices in parallel, and divides a device into several devices.
 package pool
 
 import (
@@ -51,8 +50,7 @@ func Each(devices []backend.Device, n int, f func(dev backend.Device, i int) err
 
 // Share divides the threads and the memory of dev, a processor, among new devices for n calls that have too little
 // work for all threads. The number of new devices is the smaller of n and the number of threads. If this number is
-// less than 2, Share returns no devices. The caller must close the devices. Results do not depend on the number of
-// threads.
+// less than 2, Share returns no devices. The caller must close the devices.
 func Share(dev backend.Device, n int) (devices []backend.Device, err error) {
 	info := dev.Info()
 	count := min(info.Threads, n)

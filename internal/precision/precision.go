@@ -1,5 +1,4 @@
-// Package precision lets tests set the precision of the factor in the methods "mixed" and
-// "outofcore". Otherwise the plan selects this precision.
+// Package precision lets tests set the precision of the factor in the methods "mixed" and "outofcore".
 package precision
 
 import "sync/atomic"

@@ -1,6 +1,5 @@
-// Package process reports the time and memory that the running process has used, for reports such
-// as the output of `mercer fit --json`, which `mercer bench import` reads. The package also reports
-// the signal that has interrupted the process.
+// Package process reports the time and memory that the running process has used, and the signal that has
+// interrupted the process.
 package process
 
 // Used holds the time and memory that a process has used since its start. A value that the system

@@ -1,18 +1,16 @@
-// Package required skips tests whose requirements are missing, such as a compiler, a library to
-// compare with, an instruction set, or data. The skipped test reports the reason. If the
-// environment variable MERCER_REQUIRE, a comma-separated list, names the requirement, the test
-// fails instead. On a machine that meets all requirements, this variable can ensure that no test is
-// skipped.
+// Package required skips tests whose requirements are missing, such as a compiler, a library to compare with, an
+// instruction set, or data. The skipped test reports the reason. If the environment variable MERCER_REQUIRE, a
+// comma-separated list, names the requirement, the test fails instead. On a machine that meets all requirements,
+// this variable can ensure that no test is skipped.
 //
-// The names are: avx512, avx2, neon (tiers), cuda (a GPU), cudatoolkit and ptxas (of CUDA 11.8, in
-// the folder MERCER_CUDA_TOOLKIT), g++ (simulated CUDA libraries), gcc, llvm (its assembler, for
-// the tests of tools/asmgen), sklearn, pytest, libsvm, onnxruntime and duckdb (of Node.js),
-// kernlab, openblas, blis, mkl, chromium, curl, bash (with the package bash-completion), zsh, fish,
-// groff, promtool, buildah (run by root), data (the larger data, in shared/data beside the
-// repository), modules (a module proxy can be reached), proc (processes are listed in /proc), unfused (the compiler does not fuse
-// multiplications with additions), chroot (a program can be started in another root folder),
-// tagged (git and a cache of all modules, to use a release from another module), cases (tests run
-// with -short, but are not limited by FewCases).
+// The names are: avx512, avx2, neon (tiers), cuda (a GPU), cudatoolkit and ptxas (of CUDA 11.8, in the folder
+// MERCER_CUDA_TOOLKIT), g++ (simulated CUDA libraries), gcc, llvm (its assembler, for the tests of tools/asmgen),
+// sklearn, pytest, libsvm, onnxruntime and duckdb (of Node.js), kernlab, openblas, blis, mkl, chromium, curl, bash
+// (with the package bash-completion), zsh, fish, groff, promtool, buildah (run by root), data (the larger data, in
+// shared/data beside the repository), modules (a module proxy can be reached), proc (processes are listed in
+// /proc), unfused (the compiler does not fuse multiplications with additions), chroot (a program can be started in
+// another root folder), tagged (git and a cache of all modules, to use a release from another module), cases
+// (tests run with -short, but are not limited by FewCases).
 package required
 
 import (
@@ -47,10 +45,9 @@ func SkipOrFail(t testing.TB, name string, reasons ...any) {
 	t.Skip(append([]any{"without " + name + ":"}, reasons...)...)
 }
 
-// FewCases reports whether a test should run only a few of its cases: if the flag -short is set,
-// unless MERCER_REQUIRE names "cases". The few cases must be of every kind; their number, sizes and
-// repetitions may be smaller. The targets of make test-all that run short tests on other tiers name
-// "cases", so that these tiers are tested as much as the best tier.
+// FewCases reports whether a test should run only a few of its cases: if the flag -short is set, unless
+// MERCER_REQUIRE names "cases". The few cases must be of every kind; their number, sizes and repetitions may be
+// smaller.
 func FewCases() bool { return testing.Short() && !Names("cases") }
 
 // Subset returns list if FewCases is false. Otherwise it returns at most n elements of list, at equal
@@ -66,8 +63,7 @@ func Subset[T any](n int, list []T) []T {
 	return selected
 }
 
-// Slow skips a test under the flag -short, with the given reason, unless MERCER_REQUIRE contains
-// name.
+// Slow skips a test under the flag -short, with the given reason, unless MERCER_REQUIRE contains name.
 func Slow(t testing.TB, name, reason string) {
 	t.Helper()
 	if testing.Short() && !Names(name) {
@@ -85,8 +81,7 @@ func Program(t testing.TB, what, name string) string {
 	return path
 }
 
-// sklearnError returns the reason why scikit-learn cannot be imported, or "". It tries the import only
-// once, because an import takes seconds.
+// sklearnError returns the reason why scikit-learn cannot be imported, or "".
 var sklearnError = sync.OnceValue(func() string {
 	if out, err := exec.Command(Python, "-c", "import numpy, sklearn").CombinedOutput(); err != nil {
 		return fmt.Sprint(err, " ", string(out))
@@ -107,8 +102,7 @@ func DuckDB(t testing.TB, script string, args ...string) *exec.Cmd {
 	return nodeJS(t, "duckdb", "@duckdb/node-api", script, args...)
 }
 
-// DuckDBWasm is like ONNXRuntime for @duckdb/duckdb-wasm, which contains DuckDB and reads and writes
-// Arrow.
+// DuckDBWasm is like ONNXRuntime for @duckdb/duckdb-wasm, which contains DuckDB and reads and writes Arrow.
 func DuckDBWasm(t testing.TB, script string, args ...string) *exec.Cmd {
 	t.Helper()
 	return nodeJS(t, "duckdb", "@duckdb/duckdb-wasm", script, args...)

@@ -1,7 +1,6 @@
-// Package rowkey draws random samples of rows by keys of 64 bits, which are equal for equal rows.
-// The sample consists of the rows with the smallest priorities (bottom-k sampling: Cohen and Kaplan
-// 2007, Summarizing data using bottom-k sketches). The sample does not depend on the order of the
-// rows, on the division of the rows into files, or on the processes that read the files.
+// Package rowkey draws random samples of rows by keys of 64 bits, which are equal for equal rows. The sample
+// consists of the rows with the smallest priorities (bottom-k sampling: Cohen and Kaplan 2007, Summarizing data
+// using bottom-k sketches). It does not depend on the order of the rows or on the division of the rows into files.
 package rowkey
 
 import "math"

@@ -1,7 +1,6 @@
-// Package safetensors reads and writes files of the public format safetensors of Hugging Face. A
-// file consists of the length of the header in 8 bytes, little endian; a JSON header, which
-// describes the arrays and maps metadata keys to texts; and the data. All arrays have the type F64.
-// Sizes are compared with the size of the file before memory is allocated.
+// Package safetensors reads and writes files of the public format safetensors of Hugging Face. A file consists of
+// the length of the header in 8 bytes, little endian; a JSON header, which describes the arrays and maps metadata
+// keys to texts; and the data. All arrays have the type F64.
 package safetensors
 
 import (
@@ -22,8 +21,7 @@ import (
 	"github.com/mercer-go/mercer/host"
 )
 
-// These are the limits of the safetensors format. They ensure that other programs can read all
-// files that this package writes.
+// These are the limits of the safetensors format.
 const (
 	lengthBytes = 8           // the length of the header, little endian
 	maxHeader   = 100_000_000 // maximum length of the header in bytes, as in the reference implementation
@@ -126,8 +124,7 @@ func metadataOf(text []byte) (map[string]string, error) {
 	return metadata, nil
 }
 
-// parseObject splits a JSON object into its entries, in order, and refuses repeated keys. Decoding
-// into a struct would accept repeated keys and ignore the case of keys.
+// parseObject splits a JSON object into its entries, in order, and refuses repeated keys.
 func parseObject(text []byte) ([]member, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -291,8 +288,7 @@ func Marshal(v any) (string, error) {
 // chunk is the number of elements that are converted to or from bytes at a time.
 const chunk = 8192
 
-// Layout returns the tensors of the arrays of a model. The data are consecutive, in the order of
-// the names.
+// Layout returns the tensors of the arrays of a model. The data are consecutive, in the order of the names.
 func Layout(arrays map[string]host.Matrix[float64]) []Tensor {
 	var list []Tensor
 	next := int64(0)

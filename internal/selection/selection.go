@@ -8,8 +8,8 @@ import (
 )
 
 // Nth returns the value that would be at index k if a were sorted, and partitions a: no value before index k is
-// larger, and no value after index k is smaller (Hoare 1961, with the median of three as the pivot). If the
-// partitions shrink too slowly, Nth sorts a. The slice a must not contain NaN.
+// larger, and no value after index k is smaller (Hoare 1961, with the median of three as the pivot). The slice a
+// must not contain NaN.
 func Nth(a []float64, k int) float64 {
 	low, high := 0, len(a)-1
 	for steps := 2 * bits.Len(uint(len(a))); low < high; steps-- {
@@ -45,9 +45,8 @@ func Nth(a []float64, k int) float64 {
 	return a[k]
 }
 
-// Largest returns the n indices of list with the largest keys, in descending order of the keys;
-// indices with equal keys are in ascending order. It reorders list. The indices in list must be
-// distinct. No key may be NaN.
+// Largest returns the n indices of list with the largest keys, in descending order of the keys; indices with equal
+// keys are in ascending order. It reorders list. The indices in list must be distinct. No key may be NaN.
 func Largest(list []int, n int, key func(i int) float64) []int {
 	order := func(a, b int) int { return cmp.Or(-cmp.Compare(key(a), key(b)), a-b) }
 	if n < len(list) && n > 0 {

@@ -9,8 +9,7 @@ import (
 	"github.com/mercer-go/mercer/internal/selection"
 )
 
-// TestNth checks that Nth returns the value at index k of the sorted list, and partitions the other
-// values.
+// TestNth checks that Nth returns the value at index k of the sorted list, and partitions the other values.
 func TestNth(t *testing.T) {
 	const seed = 3
 	t.Logf("seed %d", seed)
