@@ -10,13 +10,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// pivoting is a partial Cholesky factorization K ≈ FFᵀ of a Gram matrix that is never stored, with
-// pivots chosen during the factorization. FFᵀ is the Nyström approximation K_nS K_SS⁻¹ K_Sn with
-// the rows S of the pivots, and 0 ⪯ FFᵀ ⪯ K up to rounding.
-//
-// K is evaluated only in the rows of candidates for S, in O(nd) operations for each row. F takes
-// O(nk²) operations, in products and triangular solves for several pivots at once, and O(nk) on the
-// host.
+// pivoting is a partial Cholesky factorization K ≈ FFᵀ of a Gram matrix that is never stored. FFᵀ is the Nyström
+// approximation K_nS K_SS⁻¹ K_Sn with the rows S of the pivots, and 0 ⪯ FFᵀ ⪯ K up to rounding. K is evaluated
+// only in the rows of candidates for S, and F takes O(nk²) operations.
 type pivoting[T backend.Float] struct {
 	Task[T]
 	f      backend.Matrix[T] // n×k; its first len(pivots) columns are F
@@ -28,8 +24,7 @@ type pivoting[T backend.Float] struct {
 	floor  float64 // rounding error of a diagonal element of K − FFᵀ
 }
 
-// newPivoting returns a factorization without pivots that stores F in f. It evaluates the diagonal
-// of K on the host.
+// newPivoting returns a factorization without pivots that stores F in f.
 func newPivoting[T backend.Float](task Task[T], f backend.Matrix[T]) (*pivoting[T], error) {
 	p := &pivoting[T]{Task: task, f: f}
 	p.n, p.rank = f.Dims()
@@ -82,14 +77,14 @@ func (p *pivoting[T]) canExtend() bool {
 	return len(p.pivots) < p.rank && p.trace > max(p.Stop, float64(p.n)*p.floor)
 }
 
-// width returns the number of candidates that are evaluated together. A large number makes the products efficient.
-// The number must be small compared with the rank, because most candidates that are near each other are rejected.
+// width returns the number of candidates that are evaluated together. It is small compared with the rank, because
+// most candidates that are near each other are rejected.
 func (p *pivoting[T]) width() int { return pivotingWidth(p.rank) }
 
 func pivotingWidth(rank int) int { return min(rank, max(8, min(256, rank/4))) }
 
-// PivotBytes returns the device memory, in bytes, of the rows of X, K and F for the candidates of a
-// round. points(rows) is the size of the given number of rows of X.
+// PivotBytes returns the device memory, in bytes, of the rows of X, K and F for the candidates of a round.
+// points(rows) is the size of the given number of rows of X.
 func PivotBytes[T backend.Float](rank int, points func(rows int) int64) int64 {
 	b := pivotingWidth(rank)
 	return numeric.Total(points(b), numeric.ElementBytes[T](numeric.Elements(b, b+rank)))

@@ -9,13 +9,10 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// rpCholesky is randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber 2024), accelerated by
-// rejection (Epperly, Tropp, Webber 2024, "Embrace rejection", algorithm 2.2). A round draws
-// several candidates with probabilities proportional to the residual diagonal. Then the function
-// reject accepts each candidate with the probability r/p, where p is its residual at the draw and r
-// is its residual after the candidates accepted so far. The pivots have the same distribution as if
-// they were drawn one at a time, but F is updated for all accepted candidates at once. rpCholesky
-// has the type maker.
+// rpCholesky is randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber 2024), accelerated by rejection (Epperly,
+// Tropp, Webber 2024, "Embrace rejection", algorithm 2.2). A round draws several candidates with probabilities
+// proportional to the residual diagonal, and the function reject accepts some of them, so that the pivots have the
+// same distribution as if they were drawn one at a time. rpCholesky has the type maker.
 func rpCholesky[T backend.Float](task Task[T], f backend.Matrix[T]) (approximation, error) {
 	p, err := newPivoting(task, f)
 	if err == nil {
@@ -27,8 +24,8 @@ func rpCholesky[T backend.Float](task Task[T], f backend.Matrix[T]) (approximati
 	return approximation{rank: len(p.pivots), trace: p.trace}, nil
 }
 
-// RandomPivots computes F of a task by rpCholesky and returns the pivots, which are rows of X in
-// the order of the elimination.
+// RandomPivots computes F of a task by rpCholesky and returns the pivots, which are rows of X in the order of the
+// elimination.
 func RandomPivots[T backend.Float](task Task[T], f backend.Matrix[T]) ([]int, error) {
 	p, err := newPivoting(task, f)
 	if err != nil {
@@ -102,11 +99,10 @@ func draw(r *rand.Rand, weight []float64, count int) []int {
 	return s
 }
 
-// reject processes the candidates s in order, with h = (K − FFᵀ)_SS for the rows S in s. It accepts
-// candidate j with probability r/p and then eliminates j. Here p is diag[s[j]], and r is the
-// diagonal element of j in the Schur complement after the pivots accepted so far. reject returns
-// the indices in s of the accepted candidates, at most maxCount, and the Cholesky factor of h at
-// these candidates.
+// reject processes the candidates s in order, with h = (K − FFᵀ)_SS for the rows S in s. It accepts candidate j
+// with probability r/p and then eliminates j, where p is diag[s[j]] and r is the residual after the pivots
+// accepted so far. It returns the indices in s of at most maxCount accepted candidates, and the Cholesky factor of
+// h at these candidates.
 func reject[T backend.Float](r *rand.Rand, h backend.Host[T], diag []float64, s []int, maxCount int, floor float64) (accepted []int, l backend.Host[T]) {
 	e := newElimination(h)
 	for j := range s {
@@ -120,8 +116,7 @@ func reject[T backend.Float](r *rand.Rand, h backend.Host[T], diag []float64, s 
 	return accepted, factorAt[T](e, accepted)
 }
 
-// An elimination is a Cholesky factorization of a small matrix on the host. The pivots are chosen
-// during the factorization.
+// An elimination is a Cholesky factorization of a small matrix on the host with pivots chosen on the way.
 type elimination struct {
 	a     [][]float64 // the Schur complement; only i ≥ j is stored
 	steps [][]float64 // columns of the factor, in the order of the pivots
@@ -149,8 +144,7 @@ func (e *elimination) at(i, j int) float64 {
 	return e.a[i][j]
 }
 
-// eliminate makes j the next pivot. It updates the Schur complement from row `first` on. Later steps do not read
-// the Schur complement in earlier rows, only the elements of the factor at earlier pivots.
+// eliminate makes j the next pivot. It updates the Schur complement from row `first` on.
 func (e *elimination) eliminate(j, first int) {
 	root := math.Sqrt(e.a[j][j])
 	column := make([]float64, len(e.a))
@@ -188,16 +182,12 @@ func pick(s, indices []int) []int {
 	return picked
 }
 
-// greedy takes the row with the largest element of the residual diagonal as the next pivot, and the
-// first such row if there are several (Fine and Scheinberg 2001; Harbrecht, Peters and Schneider
-// 2012). The largest diagonal element of the error is then small but, unlike random pivots, the
-// pivots are often outliers.
+// greedy takes the row with the largest element of the residual diagonal as the next pivot, and the first such row
+// if there are several (Fine and Scheinberg 2001; Harbrecht, Peters and Schneider 2012).
 //
-// The rows with the largest residuals are the candidates of a round. Let b be the largest residual of the other
-// rows at the beginning of the round. Residuals only decrease. The largest residual of the candidates is therefore
-// the largest of all rows as long as it is at least b. Until then, the pivots follow from the small matrix of the
-// candidates, and F is updated for all of these pivots at once. A search over all rows in each step would find the
-// same pivots.
+// The rows with the largest residuals are the candidates of a round. Residuals only decrease. As long as the
+// largest residual of a candidate is at least the largest residual of the other rows at the beginning of the
+// round, the pivots follow from the small matrix of the candidates, and F is updated for all of them at once.
 func (p *pivoting[T]) greedy() error {
 	for p.canExtend() {
 		s, largestOther := largestElements(p.diag, p.width())
@@ -235,8 +225,7 @@ func (p *pivoting[T]) greedy() error {
 }
 
 // largestElements returns the indices of the count largest elements of v in decreasing order of the elements, and
-// for equal elements in ascending order. The result largestOther is the largest other element, or 0 if there is
-// none.
+// for equal elements in ascending order, and the largest other element, or 0 if there is none.
 func largestElements(v []float64, count int) (indices []int, largestOther float64) {
 	for i, x := range v {
 		if len(indices) == count && x <= v[indices[count-1]] {

@@ -54,8 +54,7 @@ func pivotsOf(t *testing.T, dev backend.Device, rule func(*pivoting[float64]) er
 
 var pivotRules = map[string]func(*pivoting[float64]) error{"rpcholesky": (*pivoting[float64]).random, "greedy": (*pivoting[float64]).greedy}
 
-// TestPivotedFactor checks for both rules of pivots that FFᵀ equals K_nS K_SS⁻¹ K_Sn for the pivots
-// S.
+// TestPivotedFactor checks for both rules of pivots that FFᵀ equals K_nS K_SS⁻¹ K_Sn for the pivots S.
 func TestPivotedFactor(t *testing.T) {
 	const seed = 5
 	t.Log("seed", seed)
@@ -79,9 +78,8 @@ func TestPivotedFactor(t *testing.T) {
 				for i := range 60 {
 					trace += residual.At(i, i)
 				}
-				// The bound follows because the computed factorization is exact for a matrix that
-				// differs from K by at most (k+1)ε‖K‖ (Higham 2002, theorem 10.3), and ‖K‖ is at
-				// most tr K.
+				// The computed factorization is exact for a matrix that differs from K by at most (k+1)ε‖K‖
+				// (Higham 2002, theorem 10.3).
 				bound := numeric.Epsilon * 8 * float64(rank+1) * mat.Trace(gram)
 				if math.Abs(trace-residualTrace) > bound {
 					t.Errorf("%s, rank %d: the trace of K − FFᵀ is %v, the host finds %v", name, rank, residualTrace, trace)
@@ -111,8 +109,7 @@ func TestPivotedFactor(t *testing.T) {
 	})
 }
 
-// TestGreedyPivots compares the pivots with pivots that are computed one at a time from the
-// definition.
+// TestGreedyPivots compares the pivots with pivots that are computed one at a time from the definition.
 func TestGreedyPivots(t *testing.T) {
 	const seed, n, rank = 7, 200, 40
 	t.Log("seed", seed)
@@ -144,9 +141,8 @@ func TestGreedyPivots(t *testing.T) {
 	})
 }
 
-// TestRandomPivotsLaw checks that rejection does not change the distribution of the pivots. There
-// are five rows, and most candidates are rejected. Each pair of first pivots must have the same
-// frequency as if pivots were drawn one at a time.
+// TestRandomPivotsLaw checks that rejection does not change the distribution of the pivots: each pair of first
+// pivots must have the same frequency as if pivots were drawn one at a time.
 func TestRandomPivotsLaw(t *testing.T) {
 	const n, draws = 5, 4000
 	x := backend.Host[float64]{Rows: n, Cols: 1, Stride: 1, Data: []float64{0, 0.3, 0.5, 2, 3}}
@@ -173,8 +169,7 @@ func TestRandomPivotsLaw(t *testing.T) {
 	}
 	for i := range n {
 		for j := range n {
-			// The tolerance is five standard deviations of a binomial count. With 25 counts a correct
-			// distribution fails for one in 70,000 choices of the seeds.
+			// The tolerance is five standard deviations of a binomial count.
 			mean := draws * want[i][j]
 			if d := math.Abs(float64(got[i][j]) - mean); d > 5*math.Sqrt(mean)+1e-6*draws {
 				t.Errorf("pivots %d, %d came up %d times of %d, want %.1f", i, j, got[i][j], draws, mean)

@@ -21,15 +21,14 @@ type Task[T backend.Float] struct {
 	Kernel kernels.Kernel
 	X      backend.Matrix[T] // n×d, on the device
 	Seed   uint64
-	// Stop ends the factorization when the trace of K − FFᵀ is at most Stop: further columns would
-	// take more time than they save. If Stop is 0, all columns of F are computed.
+	// Stop ends the factorization when the trace of K − FFᵀ is at most Stop. If Stop is 0, all columns of F are
+	// computed.
 	Stop float64
 }
 
-// A maker computes F with K = k(X, X) ≈ F Fᵀ and stores F in columns 0 … rank−1 of f, an n×k matrix of zeros with k
-// ≥ rank. K − F Fᵀ is positive semidefinite up to rounding. The same task gives the same bits. In addition to the
-// memory of f, a maker allocates at most the device memory that scratch returns. It works in blocks and checks ctx
-// between them.
+// A maker computes F with K = k(X, X) ≈ F Fᵀ and stores F in columns 0 … rank−1 of f, an n×k matrix of zeros with
+// k ≥ rank. K − F Fᵀ is positive semidefinite up to rounding. The same task gives the same bits. In addition to f,
+// a maker allocates at most the device memory that scratch returns.
 type maker[T backend.Float] func(task Task[T], f backend.Matrix[T]) (approximation, error)
 
 // An approximation describes the accuracy of F Fᵀ.
@@ -59,13 +58,12 @@ func scratch[T backend.Float](name string, k int, points func(rows int) int64) i
 	return PivotBytes[T](k, points)
 }
 
-// Preconditioner is P = F Fᵀ + D, where D is λW⁻¹, possibly plus the diagonal of K − F Fᵀ. Apply
-// uses the Woodbury identity
+// Preconditioner is P = F Fᵀ + D, where D is λW⁻¹, possibly plus the diagonal of K − F Fᵀ. Apply uses the Woodbury
+// identity
 //
 //	P⁻¹ = D^{-½} (I − G L⁻ᵀ L⁻¹ Gᵀ) D^{-½},  G = D^{-½} F,  L Lᵀ = I + GᵀG
 //
-// in two products with G, n×k, and two products with L⁻¹. It omits a common factor of P⁻¹, because
-// conjugate gradients do not depend on this factor.
+// It omits a common factor of P⁻¹, because conjugate gradients do not depend on this factor.
 type Preconditioner[T backend.Float] struct {
 	Rank   int     // number of columns of F
 	Raised float64 // number that was added to the largest element of D
@@ -79,9 +77,9 @@ type Preconditioner[T backend.Float] struct {
 	storage run.Releaser
 }
 
-// Bytes returns the device memory of a preconditioner, in bytes. The result peakBytes is the memory while the named
-// maker and newPreconditioner compute it, and finalBytes is the memory afterwards. points(rows) is the size of the
-// given number of rows of X.
+// Bytes returns the device memory of a preconditioner, in bytes. The result peakBytes is the memory while the
+// named maker and newPreconditioner compute it, and finalBytes is the memory afterwards. points(rows) is the size
+// of the given number of rows of X.
 func Bytes[T backend.Float](name string, n, rank, columns int, points func(rows int) int64) (peakBytes, finalBytes int64) {
 	f, square, t := numeric.ElementBytes[T](numeric.Elements(n, rank)), numeric.Elements(rank, rank), numeric.ElementBytes[T](numeric.Elements(rank, 2*columns))
 	squares := numeric.Bytes(2 * square) // GᵀG and L⁻¹
@@ -123,11 +121,10 @@ func New[T backend.Float](f *run.Frame, b backend.Backend[T], x backend.Matrix[T
 	return newPreconditioner(f, b, columns, a.rank, d, trace, par.Columns)
 }
 
-// newPreconditioner computes the preconditioner for operands with up to c columns. It overwrites columns 0 … rank−1
-// of f with G. The argument d is the diagonal of D; it has length 1 or n and is ≥ 0. The argument trace is the
-// trace of K − F Fᵀ. If D is so small relative to F that P⁻¹ would consist of rounding errors in the precision T,
-// the function increases D as far as the accuracy of P⁻¹ requires, and sets Raised. An increase of up to trace/n
-// slows convergence little, because the condition number of P⁻¹(K + D) remains about that of K − F Fᵀ + D.
+// newPreconditioner computes the preconditioner for operands with up to c columns. It overwrites columns 0 …
+// rank−1 of f with G. The argument d is the diagonal of D; it has length 1 or n and is ≥ 0. The argument trace is
+// the trace of K − F Fᵀ. If P⁻¹ would consist of rounding errors, the function increases D and sets Raised. An
+// increase of up to trace/n slows convergence little.
 func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], f backend.Matrix[T], rank int, d []float64, trace float64, c int) (p *Preconditioner[T], err error) {
 	mem, dev, b64 := frame.Mem, frame.Dev, frame.B
 	n, _ := f.Dims()
@@ -187,12 +184,11 @@ func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], 
 	return p, b.Sync()
 }
 
-// squareRows is the number of rows over which setSquares sums in float32. The sums are added in
-// float64.
+// squareRows is the number of rows over which setSquares sums in float32.
 const squareRows = 8192
 
-// setSquares sets s to the lower triangle of GᵀG. A float32 sum over all rows would have an error
-// above λ, because the error is relative to the norm of K.
+// setSquares sets s to the lower triangle of GᵀG, with sums in float64 of float32 sums over squareRows rows. A
+// float32 sum over all rows would have an error above λ.
 func setSquares[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend.Backend[float64], b backend.Backend[T], g backend.Matrix[T], s backend.Matrix[float64]) error {
 	if g, double := any(g).(backend.Matrix[float64]); double {
 		b64.Syrk(backend.Lower, backend.Transpose, 1, g, 0, s)

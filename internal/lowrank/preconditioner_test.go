@@ -10,9 +10,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// TestLowRankIsInverse checks that (FFᵀ + D) P⁻¹r is a multiple of r in both precisions, with and
-// without weights. One n exceeds the number of rows that are summed in float32. The first column of
-// F gives the eigenvalue n; the other eigenvalues are about 1.
+// TestLowRankIsInverse checks that (FFᵀ + D) P⁻¹r is a multiple of r in both precisions, with and without weights.
+// The first column of F gives the eigenvalue n; the other eigenvalues are about 1.
 func TestLowRankIsInverse(t *testing.T) {
 	backendtest.EachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, n := range []int{40, squareRows + 300} {
@@ -70,8 +69,7 @@ func lowRankIsInverse[T backend.Float](t *testing.T, dev backend.Device, b backe
 	if err := b.Download(z, m[2]); err != nil {
 		t.Fatal(err)
 	}
-	// The limit allows an increase by about a rounding error: unit times the trace, which is about
-	// n. For weights up to 3 the increase may be three times as large.
+	// The limit is about the rounding error of the trace n, or three times as much for weights up to 3.
 	unit := numeric.UnitOf[T]()
 	if p.Raised > 4*unit*float64(n+k) {
 		t.Errorf("D is raised by %g", p.Raised)
@@ -91,8 +89,7 @@ func lowRankIsInverse[T backend.Float](t *testing.T, dev backend.Device, b backe
 			}
 			difference, size = math.Hypot(difference, pz-float64(r.Row(i)[j])), math.Hypot(size, float64(r.Row(i)[j]))
 		}
-		// The bound is for an error of z of a few times unit·‖z‖. The product with FFᵀ, whose norm
-		// is n, multiplies this error by n.
+		// The bound is for an error of z of a few times unit·‖z‖, which the product with FFᵀ multiplies by n.
 		if bound := 8 * unit * 3 * float64(n); difference > bound*size {
 			t.Errorf("(FFᵀ + D) P⁻¹r is off by %.2g of r, bound %.2g", difference/size, bound)
 		}

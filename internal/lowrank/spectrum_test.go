@@ -13,9 +13,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestSpectrum checks that the trace is exact for a sample of all rows. For a sample of some rows,
-// it checks that the trace is the sum of the diagonal, and that the estimated largest eigenvalue is
-// near the largest eigenvalue of K.
+// TestSpectrum checks that the trace is that of K, and that the estimated largest eigenvalue is near that of K.
 func TestSpectrum(t *testing.T) {
 	const seed, n, d = 4, 900, 6
 	t.Logf("seed %d", seed)
@@ -29,8 +27,7 @@ func TestSpectrum(t *testing.T) {
 	if len(e.sigma) != sampleRows(n) || math.Abs(e.tail[0]-n) > 1e-9*n {
 		t.Errorf("%d values, trace %v, want %v", len(e.sigma), e.tail[0], n)
 	}
-	// If the first eigenvector is nearly constant, the largest eigenvalue is n times the mean of
-	// k(x, z).
+	// For a nearly constant first eigenvector, the largest eigenvalue is n times the mean of k(x, z).
 	mean := 0.0
 	for i := range n {
 		mean += kernels.Eval(p.Kernel, x.Row(i), x.Row((i*7+1)%n)) / n
@@ -48,11 +45,8 @@ func TestSpectrum(t *testing.T) {
 	}
 }
 
-// TestSpectrumSumsToTrace checks that the sum of the n estimated eigenvalues is within n/2 of the
-// trace, n. The first few hundred eigenvalues have nearly the sum n; the others, which a sample
-// cannot resolve, are small. The number of iterations grows as the square root of the eigenvalues.
-// An error of half the trace therefore changes it by less than a third, which TestIterations
-// allows.
+// TestSpectrumSumsToTrace checks that the sum of the n estimated eigenvalues is within n/2 of the trace, n. Such
+// an error changes the number of iterations by less than a third, which TestIterations allows.
 func TestSpectrumSumsToTrace(t *testing.T) {
 	const seed, n, d = 6, 100000, 50
 	t.Logf("seed %d", seed)
@@ -66,9 +60,9 @@ func TestSpectrumSumsToTrace(t *testing.T) {
 	}
 }
 
-// TestSpectrumOfFiniteRank checks a cubic kernel of 8 features, which is a sum of C(11, 3) = 165
-// products of functions. At most 165 estimated eigenvalues may exceed rounding errors, and a
-// preconditioner of twice this rank must lead to at most one iteration.
+// TestSpectrumOfFiniteRank checks a cubic kernel of 8 features, of rank C(11, 3) = 165. At most 165 estimated
+// eigenvalues may exceed rounding errors, and a preconditioner of twice this rank must lead to at most one
+// iteration.
 func TestSpectrumOfFiniteRank(t *testing.T) {
 	const seed, n, d, rank = 8, 5000, 8, 165
 	t.Logf("seed %d", seed)
@@ -82,10 +76,9 @@ func TestSpectrumOfFiniteRank(t *testing.T) {
 	}
 }
 
-// TestSpectrumOfRepeatedRows checks a kernel that is 0 for different rows. K has the eigenvalue 1
-// for each single row, and one eigenvalue equal to the number of copies of the repeated row. The
-// number of iterations grows as the square root of the eigenvalues, so an eigenvalue that is wrong
-// by a factor of 3 changes this number by less than a factor of 2.
+// TestSpectrumOfRepeatedRows checks a kernel that is 0 for different rows. K has the eigenvalue 1 for each single
+// row, and one eigenvalue equal to the number of copies of the repeated row. The tolerance of a factor of 3
+// changes the number of iterations by less than a factor of 2.
 func TestSpectrumOfRepeatedRows(t *testing.T) {
 	const seed, n, d = 9, 6000, 8
 	t.Logf("seed %d", seed)
@@ -102,8 +95,8 @@ func TestSpectrumOfRepeatedRows(t *testing.T) {
 	}
 }
 
-// TestSpectrumOfRareRows checks rows that are copies of two rows, of which one is rare. The
-// estimated eigenvalues from the sixth on must be 0, at several positions of the rare rows.
+// TestSpectrumOfRareRows checks copies of two rows, of which one is rare, at several positions of the rare rows.
+// The estimated eigenvalues from the sixth on must be 0.
 func TestSpectrumOfRareRows(t *testing.T) {
 	const n, rare = 6000, 20
 	for first := 0; first < 25*rare; first += rare {
@@ -123,9 +116,8 @@ func samplesOf(k kernels.Kernel, x backend.Host[float64], lambda float64) Sample
 	return Samples{N: x.Rows, D: x.Cols, Kernel: k, Lambda: lambda, Row: func(dst []float64, i int) { copy(dst, x.Row(i)) }, Weight: func(int) float64 { return 1 }}
 }
 
-// TestSmallest compares the estimated smallest eigenvalue with the smallest eigenvalue of K. The
-// number of iterations grows with the square root of the condition number, so that an error by a
-// factor of 4 changes it by a factor of 2.
+// TestSmallest compares the estimated smallest eigenvalue with the smallest eigenvalue of K. The tolerance, a
+// factor of 4, changes the number of iterations by a factor of 2.
 func TestSmallest(t *testing.T) {
 	const seed, n = 12, 640
 	t.Logf("seed %d", seed)

@@ -16,10 +16,10 @@ import (
 //
 //	k(x, z) = g(u) g(v) Σ_p a_p (uᵀv)^p,  a_p ≥ 0,
 //
-// where u and v are x and z after centering and scaling. For a Gaussian kernel g(u) = exp(−‖u‖²/2)
-// and a_p = 1/p!. For the kernel (xᵀz + c)^D, g = 1, a_p = C(D, p) c^(D−p) and u = x. The sum of
-// the terms of degree at most q is φ(u)ᵀφ(v). The vector φ(u) holds the C(d+q, q) monomials of u of
-// degree at most q, with a factor for each monomial (Cotter, Keshet and Srebro 2011).
+// where u and v are x and z after centering and scaling. For a Gaussian kernel g(u) = exp(−‖u‖²/2) and a_p = 1/p!.
+// For the kernel (xᵀz + c)^D, g = 1, a_p = C(D, p) c^(D−p) and u = x. The sum of the terms of degree at most q is
+// φ(u)ᵀφ(v), where φ(u) holds the scaled C(d+q, q) monomials of u of degree at most q (Cotter, Keshet and Srebro
+// 2011).
 type series struct {
 	weight   float64   // factor of the kernel
 	scale    []float64 // factor of each feature; nil if all factors are 1
@@ -34,8 +34,7 @@ const Taylor = "taylor"
 // maxMonomialDegree bounds the degree of the monomials.
 const maxMonomialDegree = 32
 
-// newSeries returns the series of k for points with d features, or an error with the reason why
-// there is none.
+// newSeries returns the series of k for points with d features, or an error with the reason why there is none.
 func newSeries(k kernels.Kernel, d int) (series, error) {
 	s := series{weight: 1}
 	for {
@@ -152,9 +151,8 @@ func (s series) tail(norm2 float64, q int) float64 {
 		if head < 0.5 {
 			return s.weight * (1 - head)
 		}
-		// head is the sum of the terms up to q, and 1 − head would cancel. Sum the terms above q
-		// instead. They decrease from about q+1 on, because head ≥ ½ implies that ‖u‖² is at most
-		// about q+1.
+		// 1 − head would cancel. Sum the terms above q instead. They decrease from about q+1 on, because head ≥ ½
+		// implies that ‖u‖² is at most about q+1.
 		sum := 0.0
 		for p := q + 1; term > numeric.Epsilon/8*sum; p++ {
 			term *= norm2 / float64(p)
@@ -194,9 +192,8 @@ func (s series) value(dot, norms2 float64) float64 {
 	return s.weight * elementary.Pow(s.constant+dot, float64(s.degree))
 }
 
-// features sets phi to φ(u), the scaled monomials of u of degree at most q, so that φ(u)ᵀφ(v) is
-// the sum of the terms of degree at most q. Each monomial is computed from a monomial of the next
-// lower degree. order lists the monomials of degree below q: see newMonomialOrder.
+// features sets phi to φ(u), the scaled monomials of u of degree at most q. Each monomial is computed from a
+// monomial of the next lower degree; order lists the monomials of degree below q (newMonomialOrder).
 func (s series) features(phi, u []float64, q int, envelope float64, order []monomial) {
 	phi[0] = math.Sqrt(s.firstCoefficient()) * envelope
 	begin, end := 0, 1
@@ -250,8 +247,7 @@ func newMonomialOrder(d, q int) []monomial {
 }
 
 // taylorFeatures is a function of the type maker. It sets the columns of f to the monomials of the power series of
-// the kernel, up to the largest degree whose monomials fit, so that K ≈ FFᵀ. In many dimensions, most rows are far
-// from each other, and K − FFᵀ is nearly diagonal. taylorFeatures returns the diagonal of K − FFᵀ for the
+// the kernel, up to the largest degree whose monomials fit, and returns the diagonal of K − FFᵀ for the
 // preconditioner. The center of a Gaussian kernel is the median of the rows that the plan samples.
 func taylorFeatures[T backend.Float](task Task[T], f backend.Matrix[T]) (approximation, error) {
 	n, k := f.Dims()

@@ -13,9 +13,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// powersAfter returns the sum of the terms of degree above q in k's power series, by the series of
-// the exponential or by the binomial theorem. For a Gaussian kernel, the median of all rows is
-// subtracted from x and z.
+// powersAfter returns the sum of the terms of degree above q in k's power series. For a Gaussian kernel, the
+// median of all rows is subtracted from x and z.
 func powersAfter(k kernels.Kernel, q int, x, z, median []float64) float64 {
 	switch k := k.(type) {
 	case kernels.Scaled:
@@ -53,9 +52,8 @@ func powersAfter(k kernels.Kernel, q int, x, z, median []float64) float64 {
 	panic("no series")
 }
 
-// TestTaylorFeatures checks that F has the C(d+q, q) monomials of degree at most q. K − FFᵀ and the
-// returned diagonal must be the sums of the terms of higher degree, which are 0 if q is the degree
-// of a polynomial.
+// TestTaylorFeatures checks that F has the C(d+q, q) monomials of degree at most q, and that K − FFᵀ and the
+// returned diagonal are the sums of the terms of higher degree.
 func TestTaylorFeatures(t *testing.T) {
 	backendtest.EachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, test := range []struct {
@@ -133,8 +131,7 @@ func taylorFeaturesAre[T backend.Float](t *testing.T, dev backend.Device, b back
 				sum, size = sum+product, size+math.Abs(product)
 			}
 			value, remainder := kernels.Eval(k, x.Row(i), x.Row(j)), powersAfter(k, q, x.Row(i), x.Row(j), median)
-			// The bound allows about 3 roundings for each degree of a monomial, and d+3 roundings
-			// of the arguments of the exponential and of the power.
+			// The bound allows about 3 roundings for each degree, and d+3 roundings of arguments.
 			bound := (8*numeric.UnitOf[T]() + numeric.Epsilon*float64(8*(d+q)+100)) * (size + math.Abs(value))
 			if !(math.Abs(value-remainder-sum) <= bound) {
 				t.Fatalf("%s: (K − FFᵀ) is %g at rows %d and %d, want %g ± %.2g", numeric.PrecisionOf[T](), value-sum, i, j, remainder, bound)

@@ -12,14 +12,13 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// The functions below estimate the number of iterations of conjugate gradients with the Taylor preconditioner
-// P = FFᵀ + D, where F holds the monomials of degree at most q and D = λW⁻¹ + diag(K − FFᵀ). The scaled residual
+// The functions below estimate the number of iterations of conjugate gradients with the Taylor preconditioner P =
+// FFᵀ + D, where F holds the monomials of degree at most q and D = λW⁻¹ + diag(K − FFᵀ), from the spectrum of
 //
 //	R = D^-½ (K + λW⁻¹ − FFᵀ) D^-½
 //
-// has a diagonal of ones. P − D is positive semidefinite, so that every eigenvalue of
-// P^-½ (K + λW⁻¹) P^-½ lies between the smallest and the largest eigenvalue of R, or is
-// nearer to 1. The spectrum of R is estimated from a sample of the rows.
+// in a sample of the rows. R has a diagonal of ones. Every eigenvalue of P^-½ (K + λW⁻¹) P^-½ lies between the
+// smallest and the largest eigenvalue of R, or is nearer to 1, because P − D is positive semidefinite.
 
 // A TaylorEstimate is the estimate for one degree q.
 type TaylorEstimate struct {
@@ -31,19 +30,18 @@ type TaylorEstimate struct {
 const (
 	// taylorSampleRows is the number of sampled rows.
 	taylorSampleRows = 256
-	// comparedRows is the number of sampled rows that are compared with all rows. If 3 % of all
-	// rows have another row near them, a sample of this size misses all these rows in 1 case of 50.
+	// comparedRows is the number of sampled rows that are compared with all rows. If 3 % of all rows have another
+	// row near them, such a sample misses all these rows in 1 case of 50.
 	comparedRows = 128
 	// maxCoupling is the largest allowed magnitude of an off-diagonal element of R in the compared
 	// rows. The element of two equal rows is near 1 if λ is small.
 	maxCoupling = 0.5
 )
 
-// TaylorEstimates returns one estimate for each candidate degree. If rank is not 0, the only
-// candidate is the largest degree with at most rank monomials. If rank is 0, there are up to four
-// candidates, each with at least twice as many monomials as the preceding candidate. A degree is
-// omitted if an element of R in the compared rows exceeds maxCoupling. If requested is set, because the
-// user requested this preconditioner, no degree is omitted.
+// TaylorEstimates returns one estimate for each candidate degree. If rank is not 0, the only candidate is the
+// largest degree with at most rank monomials. If rank is 0, there are up to four candidates, each with at least
+// twice as many monomials as the preceding candidate. Unless requested is set, a degree is omitted if an element
+// of R in the compared rows exceeds maxCoupling.
 func TaylorEstimates(ctx context.Context, p Samples, rank int, requested bool) ([]TaylorEstimate, error) {
 	s, err := newSeries(p.Kernel, p.D)
 	if err != nil {
@@ -125,8 +123,7 @@ func newTaylorSample(p Samples, s series, powers []int) *taylorSample {
 	return t
 }
 
-// describe sets u to x after centering and scaling, and returns the taylorRow of x, the row of X
-// with the given index.
+// describe sets u to x, the row of X with the given index, after centering and scaling, and returns its taylorRow.
 func (t *taylorSample) describe(u, x []float64, index int) taylorRow {
 	r := taylorRow{norm2: t.transform(u, x, t.center), tail: make([]float64, len(t.powers)), diagonal: make([]float64, len(t.powers))}
 	r.envelope = t.envelope(r.norm2)
@@ -169,8 +166,7 @@ func (t *taylorSample) maxCouplings(ctx context.Context, complete bool) []float6
 				cosine2 = 1
 				for q, v := range residuals {
 					local[q] = max(local[q], math.Abs(v)/math.Sqrt(row.diagonal[q]*t.rows[j].diagonal[q]))
-					// The element has only terms of degree q+1 or more. By the Cauchy–Schwarz
-					// inequality, it is at most the cosine to the power q+1.
+					// By the Cauchy–Schwarz inequality, the element is at most the cosine to the power q+1.
 					cosine2 = min(cosine2, elementary.Pow(local[q], 2/float64(t.powers[q]+1)))
 				}
 			}
@@ -186,13 +182,14 @@ func (t *taylorSample) maxCouplings(ctx context.Context, complete bool) []float6
 
 // spectrum estimates the eigenvalues of R for power number i from the m rows of the sample.
 //
-// If the sample consists of all rows, the result is the eigenvalues of R itself. Otherwise the monomials of low
-// degree are projected out of the R of the sample, because P is large in their directions. The terms of each degree
-// above q are then modeled as N independent features of equal weight. The number N is chosen so that the
-// off-diagonal elements of the model have the same mean square as those of the sample. For n rows, the eigenvalues
-// of such a matrix follow the law of Marchenko and Pastur (1967). If N < n, the other n − N eigenvalues are the
-// diagonal elements without the terms of this degree. If an eigenvalue of the sample exceeds the largest eigenvalue
-// of this law, it is assumed to grow in proportion to the number of rows.
+// If the sample consists of all rows, the result is the eigenvalues of R itself. Otherwise the estimate has these
+// steps:
+//
+//   - Project the monomials of low degree out of the R of the sample, because P is large in their directions.
+//   - Model the terms of each degree above q as N independent features of equal weight, with the mean square of
+//     the off-diagonal elements in the sample. The n rows then have N eigenvalues that follow the law of Marchenko
+//     and Pastur (1967) and, if N < n, n − N diagonal elements without the terms of this degree.
+//   - Let an eigenvalue of the sample above this law grow in proportion to the number of rows.
 func (t *taylorSample) spectrum(ctx context.Context, i int) (list []cluster) {
 	m, n := len(t.rows), float64(t.N)
 	parts, diagonals := t.residualByDegree(i)
@@ -266,9 +263,8 @@ func sumOfSmall(list []numeric.Small) numeric.Small {
 	return sum
 }
 
-// residualByDegree splits the sample's D^-½ (K − FFᵀ) D^-½ for power number i into three matrices: the terms of
-// degree q+1, of degree q+2, and of all higher degrees. The result parts holds these matrices with zeros on the
-// diagonal, and the result diagonals holds their diagonals.
+// residualByDegree splits the sample's D^-½ (K − FFᵀ) D^-½ for power number i into the terms of degree q+1, of
+// degree q+2, and of all higher degrees: the matrices parts with zeros on the diagonal, and their diagonals.
 func (t *taylorSample) residualByDegree(i int) (parts []numeric.Small, diagonals [][]float64) {
 	m, q := len(t.rows), t.powers[i]
 	var powers []int
@@ -312,10 +308,9 @@ func (f features) plus(g features) features {
 	return features{f.trace + g.trace, f.meanSquare + g.meanSquare}
 }
 
-// appendMarchenkoPastur appends count eigenvalues of base·I + scale·ZZᵀ, restricted to the range of
-// Z. Z has `ratio` times as many rows as columns. Its elements are independent, and their mean
-// square is 1 over the number of columns. The square roots of the eigenvalues of ZZᵀ are assumed to
-// have a semicircle distribution, which is close to the law of Marchenko and Pastur.
+// appendMarchenkoPastur appends count eigenvalues of base·I + scale·ZZᵀ, restricted to the range of Z. Z has
+// `ratio` times as many rows as columns, and independent elements whose mean square is 1 over the number of
+// columns. The square roots of the eigenvalues of ZZᵀ are assumed to have a semicircle distribution.
 func appendMarchenkoPastur(list []cluster, ratio, base, scale, count float64) []cluster {
 	const steps = 32
 	for k := range steps {
@@ -327,9 +322,9 @@ func appendMarchenkoPastur(list []cluster, ratio, base, scale, count float64) []
 	return list
 }
 
-// projectOut projects the monomials of degree at most power out of the rows and columns of each
-// matrix in parts, and sets the diagonals to 0. The monomials are scaled with the D of power number
-// i. projectOut returns the fraction of the m dimensions that remains.
+// projectOut projects the monomials of degree at most power, scaled with the D of power number i, out of the rows
+// and columns of each matrix in parts, and sets the diagonals to 0. It returns the fraction of the m dimensions
+// that remains.
 func (t *taylorSample) projectOut(parts []numeric.Small, power, i int) (remaining float64) {
 	m, k := len(t.rows), t.monomials(t.D, power, math.MaxInt32)
 	order, basis, phi := newMonomialOrder(t.D, power), numeric.NewSmall(k, m), make([]float64, k)

@@ -14,8 +14,8 @@ func initial(alpha, c []float64, sum float64) {
 	}
 }
 
-// separate turns p, a problem of two classes with first rows in the first class, into the ν formulation. In
-// cross-validation the rows of a class may have too little weight for Nu; their α are then at the bounds.
+// separate turns p, a problem of two classes, into the ν formulation, where first is the number of rows of the first
+// class. In cross-validation the rows of a class may have too little weight for Nu; their α are then at the bounds.
 func (f *Pairs) separate(p *Problem, first int) {
 	p.nu = nuClasses
 	clear(p.P)
