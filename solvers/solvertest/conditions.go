@@ -11,10 +11,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// testConditions solves systems with condition numbers from about 1 to above 10⁹, for random samples,
-// repeated samples and samples with constant features. A method must reach
-// the tolerance, which the test confirms on the host, or return an error that the condition number
-// explains.
+// testConditions solves systems with condition numbers from about 1 to above 10⁹. A method must reach the
+// tolerance, which the test confirms on the host, or return an error that the condition number explains.
 func testConditions(c *cell) {
 	for _, data := range []struct {
 		name   string
@@ -61,24 +59,21 @@ func (c *cell) condition(p solvers.Problem) {
 	}
 	var inaccurate *solvers.ConvergenceError
 	if errors.As(err, &inaccurate) {
-		// Rounding the exact solution to float64 causes a residual of ε‖A‖‖α‖. Computing this
-		// residual adds a small multiple of ε‖A‖‖α‖ (oracle.unit). Primal squares the condition
-		// number and may fail for each λ < 1e-6‖A‖.
+		// Rounding the exact solution to float64 and computing the residual add a small multiple of ε‖A‖‖α‖
+		// (oracle.unit). Primal squares the condition number and may fail for each λ < 1e-6‖A‖.
 		reach := 0.0
 		for j := range p.Y.Cols {
 			reach = max(reach, o.unit()*o.a*o.solutions[j]/norm(column(p.Y, j)))
 		}
 		single := c.par.Operator == solvers.Stored32 || c.par.Operator == solvers.Unstored32
 		if c.par.Operator == solvers.Fixed16 {
-			// A rounding error of K is at most half a step of 16 bits. The norm of the n×n matrix
-			// of rounding errors may be n times half a step. A step of refinement must reduce the
-			// residual by more than a factor of two, hence the factor 4.
+			// The n×n matrix of rounding errors, each at most half a step of 16 bits, may have a norm of n/2 steps.
+			// The factor 4 allows for refinement, which must halve the residual.
 			low, high, _ := kernels.Bounds(p.Kernel, p.X.Cols)
 			reach = max(reach, 4*tol*float64(p.X.Rows)*(high-low)/0x1p17/p.Lambda)
 		}
 		if single {
-			// A product in float32 loses eigenvalues below 10⁻⁷‖A‖. The factor 10 is a margin for
-			// sums of some dozen terms.
+			// A product in float32 loses eigenvalues below 10⁻⁷‖A‖. The factor 10 is a margin for sums.
 			reach = max(reach, tol*1e-6*o.a/p.Lambda)
 		}
 		if !(reach > tol) && !(c.method == solvers.Primal && p.Lambda < 1e-6*o.a) {

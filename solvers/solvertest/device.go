@@ -7,14 +7,12 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// device wraps another device. Its float64 backend has no optional abilities, such as using Go
-// memory, and can simulate faults.
+// device wraps another device without its optional abilities in float64, and can simulate faults.
 type device struct {
 	backend.Device
-	// inject is called before every call that can fail. If inject returns an error, the call
-	// returns that error. nil means no faults.
+	// inject, if not nil, is called before every call that can fail, and its error is returned.
 	inject func() error
-	// factor is added to the diagonal of every Cholesky factor, to make it inaccurate.
+	// factor is added to the diagonal of every Cholesky factor.
 	factor float64
 }
 

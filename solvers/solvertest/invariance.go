@@ -8,8 +8,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// The tests of this file compare two solutions that are equal in exact arithmetic. The error of
-// each is at most the oracle's bound.
+// The tests of this file compare two solutions that are equal in exact arithmetic, each within the oracle's bound.
 
 func testPermutedRows(c *cell) {
 	c.forEach(func(c *cell, p solvers.Problem) {
@@ -26,8 +25,7 @@ func testPermutedRows(c *cell) {
 	})
 }
 
-// testScaledTargets checks that scaling the targets by a power of two scales the solution without
-// rounding.
+// testScaledTargets checks that scaling the targets by a power of two scales the solution without rounding.
 func testScaledTargets(c *cell) {
 	c.forEach(func(c *cell, p solvers.Problem) {
 		const factor = 1 << 20
@@ -49,8 +47,7 @@ func scale(h backend.Host[float64], factor float64) {
 	}
 }
 
-// offset is added to data. The data are first rounded to multiples of 1/offset, which makes the
-// sums exact.
+// offset is added to data that are rounded to multiples of 1/offset, so that the sums are exact.
 const offset = 1 << 20
 
 // shifted rounds h in place and returns the sum of h and offset.
@@ -63,8 +60,7 @@ func shifted(h backend.Host[float64]) backend.Host[float64] {
 	return s
 }
 
-// testShiftedTargets adds a constant to the targets. The constant must only be added to the
-// intercept.
+// testShiftedTargets adds a constant to the targets, which must only be added to the intercept.
 func testShiftedTargets(c *cell) {
 	r := c.random()
 	p := c.problem(r, 24, c.features, 2)
@@ -78,8 +74,7 @@ func testShiftedTargets(c *cell) {
 	// w = Xᵀα
 	c.compare("coef", b.Coef, a.Coef, func(_, j int) float64 { return norm(p.X) * alpha(0, j) })
 	for j, v := range a.Intercept {
-		// The mean is near the offset: adding b to it causes a rounding error relative to the
-		// offset.
+		// The mean is near the offset, so that adding b to it rounds to the offset's precision.
 		allowed := 2*o.interceptBound(j) + 2*norm(p.X)*norm(p.X)*o.alphaBound(j) + 4*epsilon*offset
 		if d := math.Abs(b.Intercept[j] - v - offset); !(d <= allowed) {
 			c.Errorf("intercept of output %d is wrong by %.3g, allowed %.3g", j, d, allowed)
@@ -87,8 +82,8 @@ func testShiftedTargets(c *cell) {
 	}
 }
 
-// testShiftedFeatures adds a constant to the features of a linear kernel with an intercept. Only
-// the intercept may change.
+// testShiftedFeatures adds a constant to the features of a linear kernel with an intercept. Only the intercept may
+// change.
 func testShiftedFeatures(c *cell) {
 	if !isLinear(c.kernel) || c.sparse {
 		return // an offset changes the solution for other kernels, unless they are translation invariant; sparse samples are not centered
@@ -165,8 +160,8 @@ func testOutputs(c *cell) {
 	})
 }
 
-// testSameBits checks that a second solve gives the same bits, also with gaps between the rows of
-// the inputs. The inputs must not change.
+// testSameBits checks that a second solve gives the same bits, also with gaps between the rows of the inputs, which
+// must not change.
 func testSameBits(c *cell) {
 	c.forEach(func(c *cell, p solvers.Problem) {
 		want := c.solve(p)

@@ -11,15 +11,14 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// precision is the number of bits in the oracle's mantissas. For a condition number of 2^100, the
-// oracle still has more correct digits than a float64.
+// precision is the number of bits in the oracle's mantissas.
 const precision = 256
 
 // epsilon is the distance from 1 to the next float64.
 const epsilon = 0x1p-52
 
-// An oracle holds the exact solution of the dual system of a Problem, and the norms for error
-// bounds. The system has the kernel values of package kernels, rounded to float64.
+// An oracle holds the exact solution of the dual system for kernel values rounded to float64, and the norms for
+// error bounds.
 type oracle struct {
 	p         solvers.Problem
 	alpha     [][]*big.Float // n×t
@@ -110,15 +109,13 @@ func (o *oracle) values(z backend.Host[float64]) backend.Host[float64] {
 	return rounded(f)
 }
 
-// unit bounds the relative backward error of a method in float64: the solution is exact for a matrix
-// A + δA with ‖δA‖ ≤ unit·‖A‖. Each of n+d steps of a sum or an elimination rounds once (γ_{n+d};
-// Higham 2002, theorem 10.4). The factor 8 is a margin for the roundings of the elements of K and of
-// the solve, and for other norms than those of the theorem.
+// unit bounds the relative backward error of a method in float64: the solution is exact for a matrix A + δA with
+// ‖δA‖ ≤ unit·‖A‖ (γ_{n+d}; Higham 2002, theorem 10.4). The factor 8 is a margin for the roundings of K and of the
+// solve, and for other norms.
 func (o *oracle) unit() float64 { return 8 * epsilon * float64(o.p.X.Rows+o.p.X.Cols) }
 
-// alphaBound bounds the norm of the error of α for output j. To first order, a perturbation δA
-// changes the solution s = A⁻¹v for a right-hand side v by −A⁻¹δA s. An error of b changes α = A⁻¹y
-// − b A⁻¹1, too.
+// alphaBound bounds the norm of the error of α for output j. A perturbation δA changes a solution s by −A⁻¹δA s,
+// and an error of b changes α = A⁻¹y − b A⁻¹1, too.
 func (o *oracle) alphaBound(j int) float64 {
 	return norm(o.inverse)*o.unit()*o.a*o.solutions[j] + norm(o.z)*o.interceptBound(j)
 }
@@ -131,10 +128,8 @@ func (o *oracle) interceptBound(j int) float64 {
 	return norm(o.z) * o.unit() * o.a * o.solutions[j] / o.sum
 }
 
-// valueBound bounds the error of f(x) = k_xᵀα + b. A perturbation δA changes k_xᵀα by −(A⁻¹k_x)ᵀδA
-// α, and the sum has rounding errors. The primal method solves with XᵀWX + λI. With more samples
-// than features, its condition number is at most that of K + λW⁻¹. The factor 8 in unit allows for
-// the condition number of the suite's X, about 2.
+// valueBound bounds the error of f(x) = k_xᵀα + b: a perturbation δA changes k_xᵀα by −(A⁻¹k_x)ᵀδA α, and the sum
+// has rounding errors. The factor 8 in unit allows for the condition number of X, about 2, in the primal method.
 func (o *oracle) valueBound(x []float64, j int) float64 {
 	n := o.p.X.Rows
 	k, s := backend.NewHost[float64](n, 1), backend.NewHost[float64](n, 1)
@@ -196,8 +191,8 @@ func multiply(a, b [][]*big.Float) [][]*big.Float {
 	return c
 }
 
-// invert overwrites the positive definite matrix a and returns its inverse. Gauss-Jordan
-// elimination needs no pivoting for such a matrix.
+// invert overwrites the positive definite matrix a and returns its inverse, by Gauss-Jordan elimination without
+// pivoting.
 func invert(a [][]*big.Float) [][]*big.Float {
 	n := len(a)
 	inv := zeros(n, n)

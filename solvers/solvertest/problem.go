@@ -9,9 +9,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// problem returns n samples of d normal features. The t targets are smooth functions of the
-// features plus noise. The weights are from 1/2 to 2. λ makes the condition number of the system
-// about 1000.
+// problem returns n samples of d normal features, with t smooth targets plus noise, weights from 1/2 to 2, and a λ
+// that makes the condition number about 1000.
 func (c *cell) problem(r *rand.Rand, n, d, t int) solvers.Problem {
 	p := solvers.Problem{
 		Kernel:  c.kernel,
@@ -88,8 +87,7 @@ func padded(h backend.Host[float64]) backend.Host[float64] {
 	return copied
 }
 
-// values returns f(z) for the rows z. It uses res.Coef for a linear kernel if it is set, otherwise
-// res.Alpha.
+// values returns f(z) for the rows z, by res.Coef if it is set for a linear kernel, otherwise by res.Alpha.
 func values(p solvers.Problem, res *solvers.Result, z backend.Host[float64]) backend.Host[float64] {
 	f := backend.NewHost[float64](z.Rows, p.Y.Cols)
 	for i := range z.Rows {
@@ -124,8 +122,8 @@ func points(r *rand.Rand, p solvers.Problem) backend.Host[float64] {
 	return z
 }
 
-// compare requires |got − want| ≤ bound for every element, and logs the largest quotient of the two
-// sides. bound(i, j) is the bound for row i, output j.
+// compare requires |got − want| ≤ bound(i, j) for row i and output j, and logs the largest quotient of the two
+// sides.
 func (c *cell) compare(name string, got, want backend.Host[float64], bound func(i, j int) float64) {
 	c.Helper()
 	if got.Rows != want.Rows || got.Cols != want.Cols {

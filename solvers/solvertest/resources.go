@@ -14,8 +14,7 @@ import (
 
 // The tests of this file check memory, progress, cancellation and faults.
 
-// largeProblem returns a problem with large matrices, for which the padding of rows to entire cache
-// lines is a small part of the memory.
+// largeProblem returns a problem with matrices so large that the padding of rows is a small part of the memory.
 func (c *cell) largeProblem() solvers.Problem {
 	r := c.random()
 	if c.method == solvers.Primal {
@@ -27,8 +26,7 @@ func (c *cell) largeProblem() solvers.Problem {
 	return c.problem(r, 160, c.features, 2)
 }
 
-// testMemory checks that the plan is within a tenth of the measured memory, and that all memory
-// is freed.
+// testMemory checks that the plan is within a tenth of the measured memory, and that all memory is freed.
 func testMemory(c *cell) {
 	p := c.largeProblem()
 	for _, intercept := range []bool{false, true} {
@@ -53,8 +51,7 @@ func testMemory(c *cell) {
 			}
 			planned := plan.Bytes
 			if x := c.form(q).Sparse; x != nil && planned > peak {
-				// The plan counts float32 elements and copies in Go memory. Not every device stores
-				// them.
+				// The plan counts float32 elements and copies in Go memory, which not every device stores.
 				planned -= min(planned-peak, int64(8*x.NNZ()+8*x.Rows))
 			}
 			if c.method == solvers.Kalman {
@@ -73,9 +70,7 @@ func testMemory(c *cell) {
 	}
 }
 
-// filter returns the Go memory of the method Kalman, which its plan includes but devices do not
-// measure. This memory holds the filter, two numbers per sample for sorting, two columns for each
-// right-hand side, and two pairs of a solution and its residual.
+// filter returns the Go memory of the method Kalman, which its plan includes but devices do not measure.
 func (c *cell) filter(p solvers.Problem) int64 {
 	m, ok := markov.Of(p.Kernel)
 	if !ok {
@@ -102,8 +97,7 @@ func (c *cell) watched(progress func(solvers.Progress)) solvers.Params {
 	return par
 }
 
-// testBudget sets the limit to one byte less than planned. The error must report the number of rows
-// that fit.
+// testBudget sets the limit to one byte less than planned. The error must report the number of rows that fit.
 func testBudget(c *cell) {
 	p := c.largeProblem()
 	plan, err := solvers.MakePlan(c.dev, c.form(p), c.par)
@@ -151,8 +145,8 @@ func testBudget(c *cell) {
 	}
 }
 
-// testProgress checks the calls of the progress callback: only one at a time, fractions that
-// increase from 0 to 1, and stages in order.
+// testProgress checks that calls of the progress callback do not overlap, that fractions increase from 0 to 1, and
+// the order of the stages.
 func testProgress(c *cell) {
 	p := c.largeProblem()
 	var inside atomic.Int32
@@ -191,7 +185,7 @@ func testCanceled(c *cell) {
 	if _, err := solvers.Solve(c.Context(), c.dev, c.form(p), c.watched(func(s solvers.Progress) { reported = append(reported, s.Fraction) })); err != nil {
 		c.Fatal(err)
 	}
-	// The last report is sent when the work is complete. This test does not cancel at that report.
+	// The last report is sent when the work is complete, so that the test does not cancel then.
 	all := len(reported) - 1
 	for _, fraction := range []float64{-1, 0, reported[all/5], reported[all/2], reported[all*4/5], reported[all-1]} {
 		ctx, cancel := context.WithCancelCause(c.Context())
@@ -216,8 +210,8 @@ func testCanceled(c *cell) {
 	}
 }
 
-// testFaults makes one call to the device fail in each run: the first call, the second, and so on.
-// After 39 calls it skips more and more calls, because an iterative method makes many calls.
+// testFaults makes one call to the device fail in each run: each of the first 40 calls, and fewer of the later
+// ones.
 func testFaults(c *cell) {
 	if c.able {
 		c.Skip("the faults are those of a device without optional abilities")

@@ -58,8 +58,8 @@ func testOneSample(c *cell) {
 	one := func(v float64) backend.Host[float64] { return rowOf([]float64{v}) }
 	p := solvers.Problem{Kernel: c.kernel, X: one(1.5), Y: one(3), Weights: []float64{2}, Lambda: 0.5}
 	k := kernels.Diag(c.kernel, []float64{1.5})
-	// The bound covers two errors relative to the target 3: the rounding errors of a few
-	// operations, and the tolerance at which an iteration ends.
+	// The bound covers the rounding errors of a few operations, and the tolerance of an iteration, relative to the
+	// target 3.
 	bound := func(int, int) float64 { return (16*epsilon + c.par.Tol) * 3 }
 	c.compare("value", values(p, c.solve(p), p.X), one(k*3/(k+0.25)), bound)
 	p.Intercept = true
@@ -116,8 +116,7 @@ func testSmallLambda(c *cell) {
 		return
 	}
 	for _, intercept := range []bool{false, true} {
-		// For four samples of four features, K has full rank for every kernel except the centered
-		// linear one.
+		// For four samples of four features, K has full rank for every kernel except the centered linear one.
 		if p := c.problem(r, 4, c.features, 2); !(intercept && isLinear(c.kernel)) {
 			p.Lambda, p.Intercept = 0, intercept
 			o := newOracle(p)
@@ -126,9 +125,8 @@ func testSmallLambda(c *cell) {
 				c.Fatalf("the problem of this test has condition %.3g: choose another seed", cond)
 			}
 			if single := c.par.Operator == solvers.Stored32 || c.par.Operator == solvers.Unstored32; single && cond > 1e5 || c.par.Operator == solvers.Fixed16 && cond > 1e3 {
-				// An inner solution with at least one correct digit is necessary for refinement. A
-				// condition number of 10⁵ with rounding errors of 10⁻⁷, or 10³ with 10⁻⁵, may leave
-				// no correct digit.
+				// Refinement needs an inner solution with a correct digit, which a condition number of 10⁵ with
+				// rounding errors of 10⁻⁷, or 10³ with 10⁻⁵, may not leave.
 				_, err := solvers.Solve(c.Context(), c.dev, c.form(p), c.par)
 				if inaccurate := new(solvers.ConvergenceError); err != nil && !errors.As(err, &inaccurate) {
 					c.Errorf("not a ConvergenceError: %v", err)
@@ -140,8 +138,7 @@ func testSmallLambda(c *cell) {
 	}
 }
 
-// linearTargets uses λ = 0 and targets that are linear in x. The fit must be exact, with the given
-// coefficients.
+// linearTargets uses λ = 0 and targets that are linear in x. The fit must have the given coefficients.
 func (c *cell) linearTargets(p solvers.Problem) {
 	p.Lambda, p.Intercept = 0, true
 	n, d := p.X.Rows, p.X.Cols
@@ -158,7 +155,7 @@ func (c *cell) linearTargets(p solvers.Problem) {
 			p.Y.Row(i)[1] -= v
 		}
 	}
-	// With W, the norms of XᵀWX and of its inverse are at most twice as large as without W.
+	// W at most doubles the norms of XᵀWX and of its inverse.
 	square := zeros(d+1, d+1)
 	for i := range square {
 		for j := range square {
@@ -179,8 +176,8 @@ func (c *cell) linearTargets(p solvers.Problem) {
 	c.compare("intercept", rowOf(res.Intercept), rowOf([]float64{3, -1}), bound)
 }
 
-// testResidual checks that the reported residual is small and agrees with a residual computed on
-// the host. With an inaccurate factor, the two must also agree.
+// testResidual checks that the reported residual is small and agrees with a residual computed on the host, also
+// with an inaccurate factor.
 func testResidual(c *cell) {
 	c.forEach(func(c *cell, p solvers.Problem) {
 		o := newOracle(p)

@@ -1,17 +1,14 @@
-// Package solvertest is the suite that every method of package solvers passes. The test of a method
-// is
+// Package solvertest is the suite that every method of package solvers passes. The test of a method is
 //
 //	func TestDual(t *testing.T) {
 //		solvertest.Run(t, solvertest.Suite{Method: solvers.Dual, Kernels: …})
 //	}
 //
-// in a file that imports the backends. The suite runs on every usable device and on a simulated
-// device that, like a GPU, cannot use Go memory. With -short, it runs on the best device and on
-// ref.
+// in a file that imports the backends. The suite runs on every usable device and on a simulated device that, like a
+// GPU, cannot use Go memory. With -short, it runs on the best device and on ref.
 //
-// The oracle solves the same system with numbers of 256 bits (oracle.go). The difference between
-// the two solutions is the error of the method. The allowed difference follows from the condition
-// number of the system.
+// The oracle solves the same system with numbers of 256 bits (oracle.go). The allowed difference of the two
+// solutions follows from the condition number of the system.
 package solvertest
 
 import (
@@ -37,17 +34,15 @@ type Suite struct {
 	// Features is the number of features of the samples; 0 means 4.
 	Features int
 	Sparse   bool // whether the samples are given as a backend.CSR
-	// Able means that the method needs an optional ability of its device. Run then skips the tests
-	// on devices without optional abilities.
+	// Able means that the method needs an optional ability of its device. Other devices are not tested.
 	Able bool
 	Seed uint64 // seed of all random numbers; 0 means 1
 	// Tests names the tests to run; nil means all tests.
 	Tests []string
 }
 
-// Run runs the suite on every device of EachDevice, or only on s.Device. With -short it uses only
-// two of the kernels. With required.FewCases, it runs a third of the tests for the second kernel
-// and on ref.
+// Run runs the suite on every device of EachDevice, or only on s.Device. With -short it uses only two of the
+// kernels, and with required.FewCases a third of the tests for the second kernel and on ref.
 func Run(t *testing.T, s Suite) {
 	if s.Seed == 0 {
 		s.Seed = 1
@@ -111,8 +106,8 @@ var tests = []struct {
 // Open opens the device under test and closes it when the test ends.
 type Open func(t testing.TB, c backend.Config) backend.Device
 
-// EachDevice runs f for every device of backendtest.Devices except the given ones. Without -short,
-// it also runs f for a ref that cannot use Go memory.
+// EachDevice runs f for every device of backendtest.Devices except the given ones and, without -short, for a ref
+// that cannot use Go memory.
 func EachDevice(t *testing.T, f func(t *testing.T, open Open), except ...string) {
 	t.Helper()
 	for _, name := range backendtest.Devices(t) {
@@ -193,8 +188,8 @@ func (c *cell) nothingLeft() {
 	}
 }
 
-// forEach runs f for four problems: with and without an intercept, with and without weights. With
-// required.FewCases it runs f for two problems: with both and with neither.
+// forEach runs f with and without an intercept, and with and without weights, or with required.FewCases for two of
+// these problems.
 func (c *cell) forEach(f func(c *cell, p solvers.Problem)) {
 	for _, intercept := range []bool{false, true} {
 		for _, weighted := range []bool{false, true} {
