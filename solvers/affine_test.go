@@ -17,8 +17,7 @@ import (
 	"github.com/mercer-go/mercer/solvers/solvertest"
 )
 
-// affineKernels lists kernels of the form a·xᵀz + c, written in several ways. The last two kernels
-// do not have this form.
+// affineKernels lists kernels of the form a·xᵀz + c, except the last two, which do not have this form.
 var affineKernels = []kernels.Kernel{
 	kernels.Linear{},
 	kernels.Scaled{Weight: 0.3, Kernel: kernels.Linear{}},
@@ -29,16 +28,14 @@ var affineKernels = []kernels.Kernel{
 	kernels.Product{kernels.Linear{}, kernels.Linear{}},
 }
 
-// TestCGOfLinearKernel runs the suite for conjugate gradients with linear kernels. Products with X
-// and Xᵀ replace products with K.
+// TestCGOfLinearKernel runs the suite for conjugate gradients with linear kernels, where X and Xᵀ replace K.
 func TestCGOfLinearKernel(t *testing.T) {
 	for _, o := range []solvers.Operator{solvers.Unstored64, solvers.Unstored32} {
 		t.Run(string(o), func(t *testing.T) {
 			if testing.Short() && o != solvers.Unstored64 {
 				t.Skip("-short: the other precision has the same code")
 			}
-			// The elements of α are about y/λ if K has low rank. Rounding them leaves a relative
-			// residual of up to about 1e-13.
+			// If K has low rank, α is about y/λ, and rounding it leaves a relative residual of up to about 1e-13.
 			par := solvers.Params{Tol: 1e-12, Operator: o, Rank: 3}
 			list := []kernels.Kernel{affineKernels[2], affineKernels[0]}
 			if testing.Short() || o != solvers.Unstored64 {
@@ -49,13 +46,12 @@ func TestCGOfLinearKernel(t *testing.T) {
 	}
 }
 
-// TestAffineIsDual checks that conjugate gradients agree with the Cholesky factor of K for each
-// affine kernel.
+// TestAffineIsDual compares conjugate gradients with the Cholesky factor of K for each affine kernel.
 func TestAffineIsDual(t *testing.T) {
 	if !required.FewCases() {
 		testAffineIsDual(t, pathRandom(t))
 	}
-	// With this seed, a former version returned a small residual, but 1ᵀα was 1.1e-11 instead of 0.
+	// With this seed, a former version returned 1ᵀα = 1.1e-11 instead of 0.
 	testAffineIsDual(t, rand.New(rand.NewPCG(1795357272634887493, 1)))
 }
 
@@ -78,8 +74,8 @@ func testAffineIsDual(t *testing.T, rng *rand.Rand) {
 						if err != nil {
 							t.Fatalf("%s %v %s: %v", name, k, o, err)
 						}
-						// With weights up to 2.5, ‖A⁻¹‖ ≤ 2.5/λ. The error of each solution is at
-						// most ‖A⁻¹‖ times its residual. ‖y‖ ≤ √(3n), and ‖y − b·1‖ ≤ 2√(3n).
+						// The error of each solution is at most ‖A⁻¹‖ ≤ 2.5/λ times its residual. ‖y‖ ≤ √(3n), and
+						// ‖y − b·1‖ ≤ 2√(3n).
 						bound := 2.5 / p.Lambda * 4 * tol * 2 * math.Sqrt(3*n)
 						for i := range n {
 							for j := range 3 {
@@ -130,8 +126,7 @@ func (q *countedQueue) Gemm(tA, tB backend.Trans, alpha float64, a, b backend.Ma
 	q.Backend.Gemm(tA, tB, alpha, a, b, beta, c)
 }
 
-// TestAffineOperations checks that an iteration with a linear kernel takes O(nd) operations; if K
-// were evaluated for every product, it would take O(n²d).
+// TestAffineOperations checks that an iteration with a linear kernel takes O(nd) operations.
 func TestAffineOperations(t *testing.T) {
 	rng, inner := pathRandom(t), backendtest.Device(t, "cpu")
 	const n, d, outputs = 600, 10, 1
@@ -147,8 +142,8 @@ func TestAffineOperations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// An iteration takes one product with K. Computing the residual from the data takes one or
-		// two more. The vector operations of an iteration are at most 20n for each output.
+		// An iteration takes one product with K, a residual one or two more, and vectors at most 20n operations per
+		// output.
 		perIteration := 4*n*d*outputs + c.allowance + 20*n*outputs
 		largest := float64(res.Iters+5) * perIteration
 		gemm, gramMul := float64(dev.gemm.Load()), float64(dev.gramMul.Load())

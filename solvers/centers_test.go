@@ -14,10 +14,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestSampleIsUniform checks that each seed draws rows uniformly without replacement. Over many
-// seeds, each ordered choice of 3 of 8 different rows must be equally likely, even if the data
-// repeat some of the rows. The statistic is χ² with 8·7·6 − 1 degrees of freedom. For random seeds, a
-// uniform sampler would fail with probability 1e-6 for each data set. The seeds of the test are fixed.
+// TestSampleIsUniform checks by a χ² test over many seeds that each ordered choice of 3 of 8 different rows is
+// equally likely, even if the data repeat some of the rows. For random seeds, it would fail with probability 1e-6.
 func TestSampleIsUniform(t *testing.T) {
 	const rows, count, choices, expected = 8, 3, 8 * 7 * 6, 60
 	limit := distuv.ChiSquared{K: choices - 1}.Quantile(1 - 1e-6)
@@ -52,9 +50,8 @@ func TestSampleIsUniform(t *testing.T) {
 	}
 }
 
-// TestEachSampleIsEquallyLikelyToBeCenter counts how often each of 60 samples is a center. The
-// statistic is χ² with 59 degrees of freedom. The test uses keys computed from the features, and
-// keys given by the caller (small integers).
+// TestEachSampleIsEquallyLikelyToBeCenter counts how often each of 60 samples is a center, with keys computed from
+// the features and with given keys, and tests the counts by χ² with 59 degrees of freedom.
 func TestEachSampleIsEquallyLikelyToBeCenter(t *testing.T) {
 	const n, m, seeds = 60, 12, 4000
 	x := backendtest.Normal(1, n, 2)
@@ -78,8 +75,8 @@ func TestEachSampleIsEquallyLikelyToBeCenter(t *testing.T) {
 				counts[position[sampled.Row(i)[0]]]++
 			}
 		}
-		// The counts of two different samples have the covariance −seeds·p(1−p)/(n−1). Therefore
-		// the sum of squares divided by seeds·p(1−p)·n/(n−1) has the distribution χ².
+		// The counts of two samples have the covariance −seeds·p(1−p)/(n−1), hence the divisor
+		// seeds·p(1−p)·n/(n−1).
 		p, statistic := float64(m)/n, 0.0
 		for _, c := range counts {
 			statistic += (c - seeds*p) * (c - seeds*p) / (seeds * p * (1 - p)) * (n - 1) / n
@@ -91,8 +88,7 @@ func TestEachSampleIsEquallyLikelyToBeCenter(t *testing.T) {
 	}
 }
 
-// TestCentersDoNotDependOnOrder checks that the centers depend on the keys and not on the order of
-// the samples.
+// TestCentersDoNotDependOnOrder checks that the centers depend on the keys and not on the order of the samples.
 func TestCentersDoNotDependOnOrder(t *testing.T) {
 	const seed, n = 23, 300
 	t.Log("seed", seed)

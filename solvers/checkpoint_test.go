@@ -20,8 +20,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// slow is a problem with an intercept and several outputs that takes some hundred iterations of
-// conjugate gradients.
+// slow is a problem that takes some hundred iterations of conjugate gradients.
 func slow(n, t int) (solvers.Problem, solvers.Params) {
 	r := rand.New(rand.NewPCG(7, 0))
 	p := solvers.Problem{
@@ -68,8 +67,8 @@ func sameAnswer(t *testing.T, got, want *solvers.Result) {
 	}
 }
 
-// TestResume cancels a Solve several times, in every precision, and resumes it each time. The solution
-// must have the same bits as without cancellation, and no file may remain.
+// TestResume cancels a Solve several times, in every precision, and resumes it each time. The solution must have
+// the same bits as without cancellation, and no file may remain.
 func TestResume(t *testing.T) {
 	for _, test := range []struct {
 		method     solvers.Method
@@ -127,8 +126,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumePasses is TestResume for a method that reads the samples in passes. The block size
-// differs from run to run.
+// TestResumePasses is TestResume for a method that reads the samples in passes, of other block sizes in each run.
 func TestResumePasses(t *testing.T) {
 	p, _ := slow(300, 2)
 	dev := backendtest.Device(t, "ref")
@@ -144,8 +142,7 @@ func TestResumePasses(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// A preconditioner made from few samples is inaccurate. With it, Falkon needs several
-			// steps.
+			// With an inaccurate preconditioner from few samples, Falkon needs several steps.
 			par := solvers.StreamParams{Method: solvers.Falkon, Tol: 1e-9}.WithSamples(70)
 			want, beta, err := solve(t.Context(), par)
 			if err != nil {
@@ -191,9 +188,8 @@ func TestResumePasses(t *testing.T) {
 	}
 }
 
-// TestCheckpointFaults checks that a damaged file, a truncated file, and a file of another problem
-// give an error that names the file. Different problems and different params must have different
-// files.
+// TestCheckpointFaults checks that a damaged file and a file of another problem give an error that names the file,
+// and that different problems and params have different files.
 func TestCheckpointFaults(t *testing.T) {
 	p, par := slow(100, 1)
 	dev := backendtest.Device(t, "ref")
@@ -201,8 +197,7 @@ func TestCheckpointFaults(t *testing.T) {
 	stopped := func(p solvers.Problem, par solvers.Params) {
 		t.Helper()
 		saved := len(files(t, par.Checkpoint.Dir))
-		// A Solve that is canceled while it computes the residual from the data writes no
-		// checkpoint.
+		// A Solve that is canceled while it computes the residual from the data writes no checkpoint.
 		for fraction := 0.2; fraction < 0.9 && len(files(t, par.Checkpoint.Dir)) == saved; fraction += 0.05 {
 			ctx, cancel := context.WithCancel(t.Context())
 			par.Progress = func(s solvers.Progress) {
@@ -272,8 +267,8 @@ func TestCheckpointFaults(t *testing.T) {
 // killed is set in the environment of the process that TestKill kills.
 const killed = "MERCER_SOLVERS_TEST_KILLED"
 
-// TestKill checks that a Solve that resumes after its process was killed gives the same bits as
-// an uninterrupted Solve.
+// TestKill checks that a Solve that resumes after its process was killed gives the same bits as an uninterrupted
+// Solve.
 func TestKill(t *testing.T) {
 	p, par := slow(200, 1)
 	if dir := os.Getenv(killed); dir != "" {

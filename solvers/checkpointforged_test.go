@@ -79,7 +79,7 @@ func resumables(dev backend.Device) []resumable {
 	p.Kernel, p.Intercept = kernels.Linear{}, true
 	add("cg,linear", 2, p, solvers.Params{Method: solvers.CG, Preconditioner: "none", Operator: solvers.Stored64})
 
-	// A preconditioner made from few samples is inaccurate. With it, Falkon needs several steps.
+	// With an inaccurate preconditioner from few samples, Falkon needs several steps.
 	par := solvers.StreamParams{Method: solvers.Falkon, Tol: forgedTol}.WithSamples(8)
 	list = append(list, resumable{"nystrom", 4, func(ctx context.Context, c solvers.Checkpoint, maxIter int) (float64, error) {
 		par := par
@@ -95,8 +95,7 @@ func resumables(dev backend.Device) []resumable {
 	return list
 }
 
-// checkpointParts are the parts of a checkpoint without its checksum: the header as JSON, and the
-// arrays.
+// checkpointParts are the header, as JSON, and the arrays of a checkpoint.
 type checkpointParts struct {
 	key            string
 	header, arrays []byte
@@ -137,9 +136,8 @@ func (c checkpointParts) write(t testing.TB, dir string) {
 	}
 }
 
-// errorOrSolution requires that the solve returns an error of one line or a solution whose residual
-// is below the tolerance. A solve computes the residual from the data and never reads it from a
-// file.
+// errorOrSolution requires that the solve returns an error of one line or a solution with a residual below the
+// tolerance.
 func (r resumable) errorOrSolution(t testing.TB, dir, name string) {
 	t.Helper()
 	residual, err := r.run(t.Context(), solvers.Checkpoint{Dir: dir}, 200)
@@ -154,8 +152,8 @@ func (r resumable) errorOrSolution(t testing.TB, dir, name string) {
 // hostile lists invalid values for a field of the header.
 var hostile = []any{nil, -1, 0, 1, 7, 1 << 62, -1 << 62, 1.5, 1e308, "", "NaN", "+Inf", "-Inf", "0x1p-1060", "a\nb", []any{}, []any{-1, -1}, []any{1e308}, map[string]any{}, true}
 
-// forgeries calls f for each forged checkpoint: one field of the header has a hostile value, or one
-// array has hostile numbers.
+// forgeries calls f for each checkpoint with a hostile value in one field of the header or hostile numbers in one
+// array.
 func forgeries(t testing.TB, c checkpointParts, f func(name string, forged checkpointParts)) {
 	t.Helper()
 	var head map[string]any
@@ -215,8 +213,8 @@ func forgeries(t testing.TB, c checkpointParts, f func(name string, forged check
 	f("more arrays", checkpointParts{c.key, c.header, append(bytes.Clone(c.arrays), make([]byte, 8)...)})
 }
 
-// TestForgedCheckpoints checks that a solve returns an error or a correct solution if any field or
-// array of its checkpoint is replaced and the checksum is valid.
+// TestForgedCheckpoints checks that a solve returns an error or a correct solution if any field or array of its
+// checkpoint is replaced and the checksum is valid.
 func TestForgedCheckpoints(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	for _, r := range resumables(dev) {
@@ -240,8 +238,8 @@ func TestForgedCheckpoints(t *testing.T) {
 	}
 }
 
-// FuzzCheckpoint fuzzes the checkpoints of every method. The text KEY in the header is replaced by
-// the hash of the problem. The checksum is always valid.
+// FuzzCheckpoint fuzzes the checkpoints of every method, with a valid checksum and the problem's hash in place of
+// KEY.
 func FuzzCheckpoint(f *testing.F) {
 	dev := backendtest.Device(f, "ref")
 	list := resumables(dev)
@@ -259,8 +257,8 @@ func FuzzCheckpoint(f *testing.F) {
 	})
 }
 
-// TestCheckpointsLargerThanTheProblemAreNotRead checks that a sparse file of 1 TiB gives an error
-// because of its size.
+// TestCheckpointsLargerThanTheProblemAreNotRead checks that a sparse file of 1 TiB gives an error because of its
+// size.
 func TestCheckpointsLargerThanTheProblemAreNotRead(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	for _, r := range resumables(dev) {

@@ -30,9 +30,8 @@ func kernelMatrix(k kernels.Kernel, x [][]float64, lambda float64) *mat.SymDense
 	return a
 }
 
-// residual checks the residual of a solution of A x = b against the backward error of a Cholesky
-// solution. Each Append and Remove adds a multiple of n·2⁻⁵³ relative to ‖A‖. The rounding errors
-// of the kernel values add another multiple.
+// residual checks the residual of a solution of A x = b against the backward error of a Cholesky solution. Each
+// Append and Remove adds a multiple of n·2⁻⁵³ relative to ‖A‖.
 func residual(t *testing.T, f *solvers.Cholesky, a *mat.SymDense, changes int, rng *rand.Rand) {
 	t.Helper()
 	n := a.SymmetricDim()
@@ -67,8 +66,8 @@ func residual(t *testing.T, f *solvers.Cholesky, a *mat.SymDense, changes int, r
 	}
 }
 
-// TestCholeskyUpdates adds and removes dense and sparse samples at random, and compares the factor
-// with a factor that gonum computes from the changed matrix.
+// TestCholeskyUpdates adds and removes samples at random, and compares the factor with gonum's factor of the
+// changed matrix.
 func TestCholeskyUpdates(t *testing.T) {
 	t.Run("dense", func(t *testing.T) { testCholeskyUpdates(t, false) })
 	t.Run("sparse", func(t *testing.T) { testCholeskyUpdates(t, true) })
@@ -160,8 +159,8 @@ func testCholeskyUpdates(t *testing.T, sparse bool) {
 	})
 }
 
-// TestCholeskyOfMatrix grows a factor of a given matrix from order 0 beyond the number of rows
-// moved at a time, and removes the first samples.
+// TestCholeskyOfMatrix grows a factor of a given matrix from order 0 beyond moveRows, and removes the first
+// samples.
 func TestCholeskyOfMatrix(t *testing.T) {
 	solvertest.EachDevice(t, func(t *testing.T, open solvertest.Open) {
 		rng := rand.New(rand.NewPCG(6, 1))

@@ -53,8 +53,8 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-// TestChoicesAreUsed checks that Auto chooses a method that uses the requested rank or
-// preconditioner. A method without that parameter must return an error.
+// TestChoicesAreUsed checks that Auto chooses a method that uses the requested rank or preconditioner, and that
+// other methods return an error.
 func TestChoicesAreUsed(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	p := shape(kernels.Gaussian{Sigma: 1}, 30, 2)
@@ -84,9 +84,8 @@ func TestChoicesAreUsed(t *testing.T) {
 	}
 }
 
-// TestCrossover checks that Auto switches between Primal and Dual only once as features are added,
-// where the numbers of features and samples are similar. If the numbers of operations differ much,
-// Auto must choose the method with fewer operations.
+// TestCrossover checks that Auto switches between Primal and Dual only once as features are added, and chooses the
+// method with fewer operations if their numbers differ much.
 func TestCrossover(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	const n = 200
@@ -112,7 +111,7 @@ func TestCrossover(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The operations per second of the two methods differ by less than a factor of 7.
+		// The rates of the two methods differ by less than a factor of 7.
 		if primal.Flops > 7*dual.Flops && plan.Method != solvers.Dual || dual.Flops > 7*primal.Flops && plan.Method != solvers.Primal {
 			t.Errorf("%d features: primal %.3g, dual %.3g operations, chosen: %s", d, primal.Flops, dual.Flops, plan.Method)
 		}
@@ -122,8 +121,8 @@ func TestCrossover(t *testing.T) {
 	}
 }
 
-// TestReducedPrecisionIsNotReplaced requests products of reduced precision from a device without
-// them. The device must return an error rather than use float32.
+// TestReducedPrecisionIsNotReplaced requires an error from a device without the requested products of reduced
+// precision.
 func TestReducedPrecisionIsNotReplaced(t *testing.T) {
 	defer precision.Force(precision.Reduced)()
 	x, y := backendtest.Normal(1, 50, 3), backendtest.Normal(2, 50, 1)

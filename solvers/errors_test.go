@@ -22,16 +22,14 @@ func three() solvers.Problem {
 	}
 }
 
-// linearWith returns a change of a problem: it sets a linear kernel, an intercept, and element i of
-// X to v.
+// linearWith returns a change of a problem: it sets a linear kernel, an intercept, and element i of X to v.
 func linearWith(i int, v float64) func(*solvers.Problem, *solvers.Params) {
 	return func(p *solvers.Problem, _ *solvers.Params) {
 		p.Kernel, p.Intercept, p.X.Data[i] = kernels.Linear{}, true, v
 	}
 }
 
-// TestRefusals checks that Solve rejects each invalid problem before any work. The error must have
-// one line and name the invalid value.
+// TestRefusals checks that Solve rejects each invalid problem by an error of one line that names the invalid value.
 func TestRefusals(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, test := range []struct {
@@ -125,8 +123,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestPivotRow checks that the error gives the row's number in X. The count must include rows of
-// weight 0.
+// TestPivotRow checks that the error gives the row's number in X, which counts rows of weight 0.
 func TestPivotRow(t *testing.T) {
 	p := three()
 	p.Lambda, p.X.Data = 0, []float64{9, 9, 5, 6, 5, 6}
@@ -165,8 +162,7 @@ func TestExtremeTargets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The problem has 3 samples and a condition number below 4: 16 rounding errors are a safe
-		// bound.
+		// 16 rounding errors are a safe bound for 3 samples and a condition number below 4.
 		if !(res.Residual <= 16*0x1p-52) {
 			t.Errorf("targets near %g: residual %g", scale, res.Residual)
 		}
@@ -193,8 +189,8 @@ func TestBudgetMessage(t *testing.T) {
 	}
 }
 
-// TestAdviceOfIndefiniteMatrix checks that the error advises a larger lambda for a singular K, but
-// not for a K with a negative eigenvalue (here −1) or with values that overflow.
+// TestAdviceOfIndefiniteMatrix checks that the error advises a larger lambda for a singular K, but not for a K with
+// a negative eigenvalue or with values that overflow.
 func TestAdviceOfIndefiniteMatrix(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	k := [][]float64{{1, 2, 0}, {2, 1, 0}, {0, 0, 1}}
@@ -210,8 +206,7 @@ func TestAdviceOfIndefiniteMatrix(t *testing.T) {
 	x := backend.NewHost[float64](3, 1)
 	copy(x.Data, []float64{1, -2, 3})
 	y := backend.Host[float64]{Rows: 3, Cols: 1, Stride: 1, Data: []float64{1, 2, 4}}
-	// The sigmoid kernel is not positive definite: k(x, x) = tanh(xᵀx − 2) < 0 for the first
-	// sample.
+	// The sigmoid kernel is not positive definite: k(x, x) = tanh(xᵀx − 2) < 0 for the first sample.
 	p := solvers.Problem{Kernel: kernels.Sigmoid{A: 1, C: -2}, X: x, Y: y, Lambda: 1e-3}
 	for _, m := range []solvers.Method{solvers.Dual, solvers.CG} {
 		if _, err := solvers.Solve(t.Context(), dev, p, solvers.Params{Method: m}); err == nil || !strings.Contains(err.Error(), "use a positive definite kernel") {

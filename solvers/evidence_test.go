@@ -51,9 +51,8 @@ func plainEvidence(p solvers.Problem, fit bool) (log float64, scale []float64) {
 	return log, scale
 }
 
-// TestLogEvidence compares the evidence with gonum's value, and its derivatives with central
-// differences. For a step h of ln θ, a central difference has two errors: the truncation error, about
-// h² times the third derivative, and the rounding error of the evidence divided by h.
+// TestLogEvidence compares the evidence with gonum's value, and its derivatives with central differences, which
+// have a truncation error of h² times the third derivative, and the rounding error of the evidence divided by h.
 func TestLogEvidence(t *testing.T) {
 	rng := pathRandom(t)
 	for _, name := range pathDevices {
@@ -115,11 +114,9 @@ func TestLogEvidence(t *testing.T) {
 	}
 }
 
-// TestScaleDerivatives checks scaleSums, which computes derivatives with respect to length scales
-// from expanded squares, for a Gaussian kernel and a multiple of it. The expected derivatives use
-// one matrix ∂K/∂θ for each parameter, for the same kernel as a product. The samples of the last
-// problem are too far apart for scaleSums. The expanded terms are up to 2¹⁶ (maxScaled²), and their
-// sum is about 1. The rounding errors of the sums over n² pairs are about 2⁻⁵²·2¹⁶·n = 2⁻³⁶·n.
+// TestScaleDerivatives compares the derivatives by scaleSums with derivatives from one matrix ∂K/∂θ for each
+// parameter, for the same kernel as a product. The samples of the last problem are too far apart for scaleSums. Its
+// expanded terms are up to 2¹⁶ (maxScaled²), and the rounding errors of the sums about 2⁻⁵²·2¹⁶·n.
 func TestScaleDerivatives(t *testing.T) {
 	rng := pathRandom(t)
 	n := 300 // two blocks of columns
@@ -271,7 +268,6 @@ func TestEvidenceRefuses(t *testing.T) {
 			t.Errorf("got %v, want %q", err, c.want)
 		}
 	}
-	// Scale must be 1 if all targets are 0, because any scale then gives the same squares.
 	zero := p
 	zero.Y = backend.NewHost[float64](50, 1)
 	if e, err := solvers.LogEvidence(context.Background(), dev, zero, solvers.EvidenceParams{FitScale: true}); err != nil || e.Scale[0] != 1 {
@@ -295,8 +291,7 @@ func TestEvidenceRefuses(t *testing.T) {
 	}
 }
 
-// TestEvidenceMemory checks that the error for too little memory states the number of bytes needed,
-// and that a limit of that number suffices.
+// TestEvidenceMemory checks that the number of bytes in the error for too little memory suffices as a limit.
 func TestEvidenceMemory(t *testing.T) {
 	rng := pathRandom(t)
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 2}, X: normals(rng, 300, 2), Y: normals(rng, 300, 2), Lambda: 1, Weights: constant(300, 1)}

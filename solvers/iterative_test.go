@@ -16,8 +16,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// smooth is a problem with targets from a smooth function. α is then small even for a small λ, and
-// float64 can reach a residual of 1e-8.
+// smooth is a problem with a small α even for a small λ, so that float64 can reach a residual of 1e-8.
 func smooth(n, d, t int, lambda float64) solvers.Problem {
 	r := rand.New(rand.NewPCG(11, 0))
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 2}, X: backend.NewHost[float64](n, d), Y: backend.NewHost[float64](n, t), Lambda: lambda}
@@ -34,8 +33,8 @@ func smooth(n, d, t int, lambda float64) solvers.Problem {
 	return p
 }
 
-// TestFactorInSinglePrecisionNeedsShift checks that the solver adds a shift to the diagonal after a
-// failed factorization in float32, and still reaches the tolerance for the original problem.
+// TestFactorInSinglePrecisionNeedsShift checks that the solver shifts the diagonal after a failed factorization in
+// float32, and still reaches the tolerance for the original problem.
 func TestFactorInSinglePrecisionNeedsShift(t *testing.T) {
 	p := smooth(150, 2, 2, 1e-8)
 	res, err := solvers.Solve(t.Context(), backendtest.Device(t, "ref"), p, solvers.Params{Method: solvers.Mixed})
@@ -47,9 +46,8 @@ func TestFactorInSinglePrecisionNeedsShift(t *testing.T) {
 	}
 }
 
-// TestFallsBackToDouble checks that Solve continues in float64 if float32 fails, and that the
-// result says so. Solve must return an error if the params exclude float64 or if memory does not
-// suffice for float64.
+// TestFallsBackToDouble checks that Solve continues in float64 if float32 fails, and says so, or returns an error
+// if the params or the memory exclude float64.
 func TestFallsBackToDouble(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	p := smooth(150, 2, 1, 1e-10)
@@ -82,8 +80,8 @@ func TestFallsBackToDouble(t *testing.T) {
 	}
 }
 
-// TestCGFallsBackToDouble checks that Auto chooses float32 if memory suffices for K only in
-// float32. If values exceed the range of float32, Solve must continue in float64.
+// TestCGFallsBackToDouble checks that Auto chooses float32 if memory suffices for K only in float32, and that Solve
+// continues in float64 if values exceed the range of float32.
 func TestCGFallsBackToDouble(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the choice differs only with some thousand rows")
@@ -108,9 +106,8 @@ func TestCGFallsBackToDouble(t *testing.T) {
 	}
 }
 
-// TestFixedGivenUp repeats each sample r times, and with it the rounding errors of its kernel values.
-// The norm of these errors is √r times the norm of independent errors, which the plan assumes, and
-// too large relative to λ for Fixed16. Solve must continue in float32, and the result must say so.
+// TestFixedGivenUp repeats each sample, and with it the rounding errors of its kernel values, which are then too
+// large for Fixed16. Solve must continue in float32, and the result must say so.
 func TestFixedGivenUp(t *testing.T) {
 	const seed, clusters, copies = 3, 20, 100
 	t.Logf("seed %d", seed)
@@ -135,8 +132,7 @@ func TestFixedGivenUp(t *testing.T) {
 	}
 }
 
-// inFixed16 returns par with a memory limit that admits K in 16 bits but not in float32, and the
-// plan for this limit.
+// inFixed16 returns par with a memory limit that admits K in 16 bits but not in float32, and the plan for it.
 func inFixed16(t *testing.T, dev backend.Device, p solvers.Problem, par solvers.Params) (solvers.Params, solvers.Plan) {
 	t.Helper()
 	single := par
@@ -153,9 +149,8 @@ func inFixed16(t *testing.T, dev backend.Device, p solvers.Problem, par solvers.
 	return par, plan
 }
 
-// TestFixedKept checks that Solve keeps the planned operator Fixed16 if the rounding errors of K
-// are independent. It tests the smallest λ for which 16 bits suffice, and an intercept: its
-// additional right-hand side 1 is solved once, to a low accuracy.
+// TestFixedKept checks that Solve keeps the planned operator Fixed16 if the rounding errors of K are independent,
+// for the smallest λ for which 16 bits suffice, and with an intercept.
 func TestFixedKept(t *testing.T) {
 	p := smooth(2000, 20, 1, 5)
 	p.Kernel, p.Intercept = kernels.Gaussian{Sigma: 4.5}, true
@@ -191,8 +186,8 @@ func huge(n, d int) solvers.Problem {
 	return p
 }
 
-// TestBlocks solves columns that are equal, zero, or multiples of each other, and more columns than
-// a block holds. Each solution must agree with the solution of that column alone.
+// TestBlocks solves columns that are equal, zero, or multiples of each other, and more than a block holds. Each
+// solution must agree with the solution of that column alone.
 func TestBlocks(t *testing.T) {
 	const n, columns = 60, 70
 	p := smooth(n, 3, columns, 1e-2)
@@ -228,8 +223,7 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// TestPreconditioners checks that each preconditioner saves iterations and has at most the
-// requested rank.
+// TestPreconditioners checks that each preconditioner saves iterations and has at most the requested rank.
 func TestPreconditioners(t *testing.T) {
 	p := smooth(200, 2, 1, 1e-3)
 	dev := backendtest.Device(t, "ref")
@@ -251,9 +245,8 @@ func TestPreconditioners(t *testing.T) {
 		}
 		small, large := iters(name, 10), iters(name, 40)
 		t.Logf("%s: %d iterations with rank 10, %d with rank 40, %d with none", name, small, large, none)
-		// The eigenvalues decrease by orders of magnitude from the 10th to the 40th. The
-		// taylor preconditioner of rank 10 may need more iterations than none: the remainder of K
-		// has nearly equal rows, and scaling it by its diagonal increases the condition number.
+		// The eigenvalues decrease by orders of magnitude from the 10th to the 40th. taylor of rank 10 may need
+		// more iterations than none, because it scales the remainder of K by its diagonal.
 		if !((small < none || name == "taylor") && large < small && large < none) {
 			t.Errorf("%s: %d iterations with rank 10, %d with rank 40, %d with none", name, small, large, none)
 		}
@@ -301,8 +294,7 @@ func TestAutomatic(t *testing.T) {
 	}
 }
 
-// TestMixedOfNothing rounds K and λ to 0 in float32. The factorization then fails with every
-// jitter, and the search for a jitter must end.
+// TestMixedOfNothing rounds K and λ to 0 in float32. The search for a jitter must end.
 func TestMixedOfNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -321,10 +313,8 @@ func TestMixedOfNothing(t *testing.T) {
 	}
 }
 
-// TestPreconditionerOfTinyLambda uses a λ below about ε‖K‖. The preconditioner FFᵀ + λI must have
-// correct digits also for vectors v with a small Fᵀv. A former version had none, and conjugate
-// gradients took 50 times as many iterations as without a preconditioner. The test allows twice as
-// many.
+// TestPreconditionerOfTinyLambda uses a λ below about ε‖K‖. The preconditioner FFᵀ + λI must have correct digits
+// also for vectors v with a small Fᵀv, and take at most twice the iterations without a preconditioner.
 func TestPreconditionerOfTinyLambda(t *testing.T) {
 	const n = 150
 	r := rand.New(rand.NewPCG(1, 0))
@@ -357,11 +347,9 @@ func TestPreconditionerOfTinyLambda(t *testing.T) {
 	}
 }
 
-// TestCGGoesOnWithFactor uses a Gaussian kernel and a λ below the rounding error of K. No
-// preconditioner of rank below n makes the condition number small, and the residuals of cg stagnate
-// near 1. Solve must continue with the factor in float64. The residual of its solution α is at most
-// (3n + 1)u tr(A)‖α‖ (Higham 2002, theorem 10.4, with ‖|L||Lᵀ|‖ ≤ tr(A)). Computing the residual
-// and the kernel values adds (n + d + 4)u tr(A)‖α‖.
+// TestCGGoesOnWithFactor uses a Gaussian kernel and a λ below the rounding error of K. Solve must continue with the
+// factor in float64. Its residual is at most (3n + 1)u tr(A)‖α‖ (Higham 2002, theorem 10.4), and rounding in the
+// residual and the kernel values adds (n + d + 4)u tr(A)‖α‖.
 func TestCGGoesOnWithFactor(t *testing.T) {
 	const n, d, u = 300, 3, 0x1p-53
 	dev := backendtest.Device(t, "cpu")

@@ -29,8 +29,7 @@ func TestKalman(t *testing.T) {
 	solvertest.Run(t, solvertest.Suite{Method: solvers.Kalman, Features: 1, Kernels: markovian})
 }
 
-// withZeros returns x with a second feature that is always 0. The distances are the same, but
-// Kalman does not accept two features, and Solve stores K.
+// withZeros returns x with a second feature that is always 0. Kalman does not accept it, and Solve stores K.
 func withZeros(x backend.Host[float64]) backend.Host[float64] {
 	padded := backend.NewHost[float64](x.Rows, 2)
 	for i := range x.Rows {
@@ -39,8 +38,7 @@ func withZeros(x backend.Host[float64]) backend.Host[float64] {
 	return padded
 }
 
-// series returns n samples of one feature in random order. Some samples are equal, and some weights
-// are 0.
+// series returns n samples of one feature in random order, some of them equal and some of weight 0.
 func series(k kernels.Kernel, n int) solvers.Problem {
 	r := rand.New(rand.NewPCG(7, 0))
 	p := solvers.Problem{Kernel: k, X: backend.NewHost[float64](n, 1), Y: backend.NewHost[float64](n, 2), Weights: make([]float64, n), Lambda: 0.01}
@@ -56,9 +54,8 @@ func series(k kernels.Kernel, n int) solvers.Problem {
 	return p
 }
 
-// TestKalmanMatchesStored compares results of a Kalman filter with results of a stored factor. For
-// the stored factor, the samples have a second feature that is always 0. The results are the
-// evidence, its derivatives, the variances, the solutions, the leave-one-out errors and the paths.
+// TestKalmanMatchesStored compares results of a Kalman filter with results of a stored factor for the samples of
+// withZeros.
 func TestKalmanMatchesStored(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n = 1500 // enough samples for Auto to choose a filter
@@ -146,11 +143,9 @@ func TestKalmanMatchesStored(t *testing.T) {
 	}
 }
 
-// compareFits compares the fitted values of p, computed by a Kalman filter, with the fitted values of the same
-// problem with more features, computed by a Cholesky factor. Both residuals are at most 3e-12‖y‖. The fitted values of samples of positive
-// weight are y − λW⁻¹α. A residual r changes them by at most √(max w/min w)‖r‖ ≤ 3‖r‖, because
-// (K + λW⁻¹)⁻¹λW⁻¹, scaled by √W to a symmetric matrix, has a norm of at most 1. With an intercept,
-// the oblique projection to 1ᵀα = 0 contributes another factor of at most 3.
+// compareFits compares the fitted values of p by a Kalman filter with those of the same problem with more features
+// by a Cholesky factor. A residual r of at most 3e-12‖y‖ changes y − λW⁻¹α by at most √(max w/min w)‖r‖ ≤ 3‖r‖, and
+// by 9‖r‖ with an intercept.
 func compareFits(t *testing.T, dev backend.Device, p, wide solvers.Problem) {
 	t.Helper()
 	const tol = 3e-12
@@ -176,8 +171,7 @@ func compareFits(t *testing.T, dev backend.Device, p, wide solvers.Problem) {
 	}
 }
 
-// compareLeaveOneOut compares the errors and influences of p, computed by a filter, with the errors
-// and influences of wide, computed by a stored factor.
+// compareLeaveOneOut compares the errors and influences of p by a filter with those of wide by a stored factor.
 func compareLeaveOneOut(t *testing.T, dev backend.Device, p, wide solvers.Problem, near func(name string, got, want, scale float64)) {
 	t.Helper()
 	rows := 0
@@ -220,8 +214,7 @@ func compareLeaveOneOut(t *testing.T, dev backend.Device, p, wide solvers.Proble
 	}
 }
 
-// comparePaths compares the path of p, computed by filters, with the path of wide, computed by
-// stored factors.
+// comparePaths compares the path of p by filters with the path of wide by stored factors.
 func comparePaths(t *testing.T, dev backend.Device, p, wide solvers.Problem, near func(name string, got, want, scale float64)) {
 	t.Helper()
 	lambdas := []float64{0.01, 0.1, 10}
@@ -310,8 +303,7 @@ func TestKalmanMatchesScikitLearn(t *testing.T) {
 		t.Run(fmt.Sprint(want.nu), func(t *testing.T) {
 			near := func(name string, got, want, scale float64) {
 				t.Helper()
-				// The condition number is at most n/λ. The factor 2 accounts for the rounding
-				// errors of both programs.
+				// The condition number is at most n/λ. The factor 2 accounts for both programs.
 				if d := math.Abs(got - want); !(d <= 2*n/lambda*n*0x1p-52*scale) {
 					t.Errorf("%s: got %v, want %v: difference %.3g", name, got, want, d)
 				}
@@ -358,9 +350,8 @@ func TestKalmanMatchesScikitLearn(t *testing.T) {
 	}
 }
 
-// TestKalmanExtremes compares Solve and a path with closed forms. Equal points have K = 11ᵀ: with S
-// = Σ w_i, the fit is Σ w_i y_i/(λ+S), and the leave-one-out error follows from the same formula
-// without sample i. Distant points have K = I.
+// TestKalmanExtremes compares Solve and a path with closed forms. For equal points, K = 11ᵀ and the fit is Σ w_i
+// y_i/(λ + Σ w_i), also without sample i. For distant points, K = I.
 func TestKalmanExtremes(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const lambda = 0.5
@@ -399,8 +390,8 @@ func TestKalmanExtremes(t *testing.T) {
 				if err != nil || points[0].Err != nil {
 					t.Fatal(err, points[0].Err)
 				}
-				// The weights are from 0.5 to 3, and the largest eigenvalue of K is at most 4, so that the
-				// condition number is at most (4 + λ/0.5)/(λ/3) = 30. 64 bounds the number of roundings.
+				// The weights are from 0.5 to 3, and ‖K‖ ≤ 4: the condition number is at most 30. 64 bounds the
+				// number of roundings.
 				const tol = 30 * 64 * 0x1p-53 * 3
 				for i := range n {
 					alpha := (y[i] - fit[i]) * weights[i] / lambda

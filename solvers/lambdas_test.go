@@ -8,8 +8,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestLambdasAreAsMeant checks the grid of Lambdas: powers of ten are exact, the numbers between
-// two powers are geometric means to 12 digits, and both ends are unchanged.
+// TestLambdasAreAsMeant checks that Lambdas has exact powers of ten, geometric means to 12 digits between them, and
+// unchanged ends.
 func TestLambdasAreAsMeant(t *testing.T) {
 	for _, c := range []struct {
 		low, high int // exponents of ten
@@ -22,8 +22,7 @@ func TestLambdasAreAsMeant(t *testing.T) {
 				t.Errorf("from %v to %v: number %d is %v, want %v", low, high, i, got, want)
 			}
 			exact := float64(c.low)*math.Ln10 + float64(i)/float64(c.step)*math.Ln10
-			// The error is at most half a unit of the 12th digit plus the rounding error of the
-			// logarithm.
+			// The error is at most half a unit of the 12th digit plus the rounding error of the logarithm.
 			if deviation := math.Abs(math.Log(got) - exact); deviation > 5e-12+4*0x1p-52*math.Abs(exact) {
 				t.Errorf("from %v to %v: number %d is %v, off by %v", low, high, i, got, deviation)
 			}

@@ -33,10 +33,8 @@ func field(k kernels.Kernel, n, d int, lambda float64) solvers.Problem {
 	return p
 }
 
-// TestModes runs the complete suite for one feature. For two and three features, a solution takes
-// some tenths of a second; the test runs only the suite's comparisons with the oracle. With a
-// Matérn kernel and the smallest λ of the suite, the modes would take too much time: a memory limit
-// excludes them.
+// TestModes runs the complete suite for one feature, and only the comparisons with the oracle for two and three
+// features, which take longer. A memory limit excludes the many modes of a Matérn kernel with the smallest λ.
 func TestModes(t *testing.T) {
 	for d, k := range []kernels.Kernel{kernels.Matern{Nu: 2.5, Sigma: 2}, kernels.Gaussian{Sigma: 2}, kernels.Gaussian{Sigma: 3}} {
 		suite := solvertest.Suite{Method: solvers.Modes, Params: solvers.Params{Tol: fine, Memory: 1 << 26}, Features: d + 1, Kernels: []kernels.Kernel{k}}
@@ -53,8 +51,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestModesSolvesTheSystem checks the residuals that Modes reports, and compares its solutions with
-// those of a Cholesky factor or of conjugate gradients.
+// TestModesSolvesTheSystem checks the residuals that Modes reports, and compares its solutions with other methods.
 func TestModesSolvesTheSystem(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	mixed := kernels.Sum{kernels.Scaled{Weight: 2, Kernel: kernels.Matern{Nu: 1.5, Sigma: 1}}, kernels.Constant{Value: 0.5}, kernels.Product{kernels.Constant{Value: 0.5}, kernels.Gaussian{Sigma: 0.5}}}
@@ -117,9 +114,8 @@ func TestModesSolvesTheSystem(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The smallest eigenvalue of A = K + λW⁻¹ is at least λ/max w, which bounds ‖A⁻¹‖. With
-			// an intercept, the bound also holds on the vectors orthogonal to 1. The factor 2
-			// allows for residuals that are estimated from a sample of the rows.
+			// ‖A⁻¹‖ ≤ max w/λ bounds the error by the residual. The factor 2 allows for residuals estimated from a
+			// sample of the rows.
 			largest := 1.0
 			for _, w := range p.Weights {
 				largest = max(largest, w)
@@ -206,10 +202,9 @@ func TestAutoChoosesModes(t *testing.T) {
 	}
 }
 
-// TestAutoChoosesModesForManyRows plans solutions for the generated samples of
-// bench/spatial_mgcv.R. For 18,000 and 90,000 samples, Modes took 0.8 and 5.3 s, and conjugate
-// gradients took 0.9 and 15.6 s (bench/results/solvers.md). Auto must choose Modes. For clustered
-// samples Modes takes longer, and Auto must choose conjugate gradients.
+// TestAutoChoosesModesForManyRows plans solutions for the samples of bench/spatial_mgcv.R, for which Modes is
+// faster than conjugate gradients (bench/results/solvers.md), and for clustered samples, for which it is slower.
+// Auto must choose the faster.
 func TestAutoChoosesModesForManyRows(t *testing.T) {
 	dev := ratedDevice{backendtest.Device(t, "ref", backend.Config{Memory: 16 << 30}), flop.Rates{Single: 2, Values: 1.5}}
 	for _, c := range []struct {
@@ -237,8 +232,7 @@ func TestAutoChoosesModesForManyRows(t *testing.T) {
 	}
 }
 
-// TestModesOfOneSample compares the solution for one sample with α = y/(k(0) + λ/w). A second
-// sample is far from the origin.
+// TestModesOfOneSample compares the solution for one sample, also far from the origin, with α = y/(k(0) + λ/w).
 func TestModesOfOneSample(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, x := range []float64{1.5, -1e150} {

@@ -141,8 +141,7 @@ func furthest(a, b *mat.Dense) float64 {
 	return mat.Norm(&d, math.Inf(1))
 }
 
-// TestNystromDense compares both methods with least squares on the host, with and without weights
-// and intercept.
+// TestNystromDense compares both methods with least squares on the host, with and without weights and intercept.
 func TestNystromDense(t *testing.T) {
 	const seed, n, m = 11, 150, 25
 	t.Log("seed", seed)
@@ -188,8 +187,7 @@ func TestNystromDense(t *testing.T) {
 	})
 }
 
-// TestNystromAllCenters checks that the solution is that of kernel ridge regression if every sample
-// is a center.
+// TestNystromAllCenters checks that the solution is that of kernel ridge regression if every sample is a center.
 func TestNystromAllCenters(t *testing.T) {
 	const seed, n = 13, 120
 	t.Log("seed", seed)
@@ -271,8 +269,7 @@ func TestNystromSameBits(t *testing.T) {
 	}
 }
 
-// TestNystromMemory checks that the memory in use is at most the planned memory, and at least nine
-// tenths of it.
+// TestNystromMemory checks that the memory in use is at most the planned memory, and at least nine tenths of it.
 func TestNystromMemory(t *testing.T) {
 	const n, d = 3000, 6
 	x := backendtest.Normal(1, n, d)
@@ -621,10 +618,9 @@ func TestSparseNystrom(t *testing.T) {
 				if got.Bytes > got.Plan.Bytes {
 					t.Errorf("%s: took %d bytes, planned %d", what, got.Bytes, got.Plan.Bytes)
 				}
-				// |f(x) − f'(x)| is at most ‖f − f'‖ in the space of k. Since H ≥ λ k(c, c), this
-				// norm is at most ‖r‖/(λ √σ), where r is the residual and σ is the smallest
-				// eigenvalue of k(c, c). The rows of c are far apart, and σ > 0.01. ‖r‖ ≤
-				// 2·1e-10·‖ΦᵀWy‖ ≤ 2e-10·√m·2n·4.
+				// |f(x) − f'(x)| is at most ‖f − f'‖ in the space of k. Since H ≥ λ k(c, c), this norm is at most
+				// ‖r‖/(λ √σ), where r is the residual and σ is the smallest eigenvalue of k(c, c). The rows of c
+				// are far apart, and σ > 0.01. ‖r‖ ≤ 2·1e-10·‖ΦᵀWy‖ ≤ 2e-10·√m·2n·4.
 				allowed := 2e-10 * math.Sqrt(m) * 8 * n / (p.Lambda * 0.1)
 				for i := range n {
 					for j := range 2 {

@@ -13,11 +13,10 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// titsias evaluates the lower bound of Titsias (2009), equation 9, by n×n matrices of complex
-// numbers. The kernel is weight·exp(−Σ (x_p − z_p)²/2σ_p²), and θ = (ln weight, ln σ_1, ln σ_2, ln
-// λ). The bound is log p(y) − Σ w (k − Q)_ii/2λ, where p is the normal density with the covariance
-// s²(Q + λW⁻¹) and Q = K_nm K_mm⁻¹ K_mn. A weight counts repetitions of a sample. s² is 1 or
-// maximizes the density. With an intercept, the density is that of the n − 1 contrasts of y.
+// titsias evaluates the lower bound of Titsias (2009), equation 9, by n×n matrices of complex numbers: log p(y) − Σ
+// w (k − Q)_ii/2λ with Q = K_nm K_mm⁻¹ K_mn, where p is the normal density with the covariance s²(Q + λW⁻¹). The
+// kernel is weight·exp(−Σ (x_p − z_p)²/2σ_p²), and theta = (ln weight, ln σ_1, ln σ_2, ln λ). s² is 1 or maximizes
+// the density. With an intercept, the density is that of the n − 1 contrasts of y.
 func titsias(theta [4]complex128, x, c, y backend.Host[float64], weights []float64, intercept, unit bool) complex128 {
 	weight, lambda := cmplx.Exp(theta[0]), cmplx.Exp(theta[3])
 	k := func(a, b []float64) complex128 {
@@ -51,8 +50,7 @@ func titsias(theta [4]complex128, x, c, y backend.Host[float64], weights []float
 	return density(q, lambda, y, weights, intercept, unit) - complex(float64(y.Cols), 0)*remaining/(2*lambda)
 }
 
-// density returns the log density of y, which is normal with the covariance s²(q + λW⁻¹). The other
-// arguments have the meaning of titsias.
+// density returns the log density of y, which is normal with the covariance s²(q + λW⁻¹), as in titsias.
 func density(q [][]complex128, lambda complex128, y backend.Host[float64], weights []float64, intercept, unit bool) (log complex128) {
 	n, t := y.Rows, y.Cols
 	count, logs := complex(0, 0), complex(0, 0)
@@ -104,8 +102,8 @@ func square(n int) [][]complex128 {
 	return a
 }
 
-// eliminate returns a⁻¹b and ln det a by elimination without pivoting, for a symmetric matrix a whose
-// real part is positive definite.
+// eliminate returns a⁻¹b and ln det a for a symmetric matrix a with a positive definite real part, without
+// pivoting.
 func eliminate(a, b [][]complex128) ([][]complex128, complex128) {
 	n, logDet := len(a), complex(0, 0)
 	u, z := square(n), make([][]complex128, n)
@@ -136,10 +134,9 @@ func eliminate(a, b [][]complex128) ([][]complex128, complex128) {
 	return z, logDet
 }
 
-// TestNystromGradient compares the gradient of the bound with complex steps: the imaginary part of
-// the bound at θ + ih, divided by h = 10⁻²⁰⁰, has no truncation error and no cancellation (Squire
-// and Trapp 1998). If every sample is a center, the gradient must also agree with the gradient of
-// the exact evidence.
+// TestNystromGradient compares the gradient of the bound with complex steps: the imaginary part of the bound at θ +
+// ih, divided by h = 10⁻²⁰⁰ (Squire and Trapp 1998). With every sample as a center, it compares with the gradient
+// of the evidence.
 func TestNystromGradient(t *testing.T) {
 	const n, m, h = 30, 7, 1e-200
 	rng := rand.New(rand.NewPCG(8, 1))
@@ -158,8 +155,7 @@ func TestNystromGradient(t *testing.T) {
 				if len(res.Gradient) != 4 {
 					t.Fatalf("%d derivatives", len(res.Gradient))
 				}
-				// ‖K‖/λ ≤ 1.5·45/0.3, and the condition number of S is below 1e3. Each sum has n
-				// terms below 30.
+				// ‖K‖/λ ≤ 1.5·45/0.3, and the condition number of S is below 1e3. Each sum has n terms below 30.
 				const tol = 0x1p-53 * (1.5 * 45 / 0.3) * 1e3 * n * 30
 				for i := range values {
 					var theta [4]complex128
@@ -221,9 +217,8 @@ func gradientSamples(rng *rand.Rand, n, m int) (x, y, c backend.Host[float64], w
 	return x, y, c, weights
 }
 
-// TestFourierGradient compares the likelihood of the random feature model with the normal density
-// of covariance s²(ΦΦᵀ + λW⁻¹), evaluated by n×n matrices. It compares the gradient with complex
-// steps, as TestNystromGradient does. A complex step ih of ln σ divides the frequencies by exp(ih).
+// TestFourierGradient compares the likelihood of the random feature model with the normal density of covariance
+// s²(ΦΦᵀ + λW⁻¹), and the gradient with complex steps, which divide the frequencies by exp(ih) for ln σ.
 func TestFourierGradient(t *testing.T) {
 	const n, d, m, h = 30, 2, 12, 1e-200
 	x, y, _, weights := gradientSamples(rand.New(rand.NewPCG(8, 2)), n, 1)
@@ -260,8 +255,7 @@ func TestFourierGradient(t *testing.T) {
 				if len(res.Gradient) != len(values) {
 					t.Fatalf("%d derivatives", len(res.Gradient))
 				}
-				// ‖ΦΦᵀ‖/λ ≤ 1.5·45/0.3, and each angle is at most 30. Each sum has n terms below
-				// 30.
+				// ‖ΦΦᵀ‖/λ ≤ 1.5·45/0.3, and each angle is at most 30. Each sum has n terms below 30.
 				const tol = 0x1p-53 * (1.5 * 45 / 0.3) * 30 * n * 30
 				for i := range values {
 					var theta [4]complex128
@@ -282,8 +276,8 @@ func TestFourierGradient(t *testing.T) {
 	})
 }
 
-// TestFourierGradientOfKernels compares the gradient of the likelihood with finite differences, for
-// several kernels. It also checks the errors of kernels without a gradient.
+// TestFourierGradientOfKernels compares the gradient of the likelihood with finite differences, and checks kernels
+// without a gradient.
 func TestFourierGradientOfKernels(t *testing.T) {
 	const n, m = 40, 20
 	x, y, _, weights := gradientSamples(rand.New(rand.NewPCG(8, 3)), n, 1)
@@ -330,8 +324,7 @@ func TestFourierGradientOfKernels(t *testing.T) {
 					}
 					return res.Posterior.Log
 				}
-				// The difference has fourth order: its truncation error for h is a sixteenth of
-				// that for 2h. The rounding error of the likelihood is that of TestFourierGradient.
+				// The truncation error of the difference of fourth order for h is a sixteenth of that for 2h.
 				fourth := func(h float64) float64 { return (8*(value(h)-value(-h)) - (value(2*h) - value(-2*h))) / (12 * h) }
 				const h = 1.0 / 4096
 				want := fourth(h)

@@ -11,10 +11,9 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestResidualOfOrthogonalTarget fits the target x² at points x symmetric about 0, for which XᵀWy
-// is only a rounding error. Solve, SolveEach and every path method must report a small residual,
-// relative to the size of the products in XᵀWy. A second target is far from orthogonal: its
-// residual must be the usual ‖XᵀW(y − Xw) − λw‖/‖XᵀWy‖.
+// TestResidualOfOrthogonalTarget fits the target x² at points x symmetric about 0, for which XᵀWy is only a
+// rounding error. Solve, SolveEach and every path method must report a small residual, but ‖XᵀW(y − Xw) −
+// λw‖/‖XᵀWy‖ for a second target that is far from orthogonal.
 func TestResidualOfOrthogonalTarget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed = 20261125

@@ -13,10 +13,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// BenchmarkPath computes a path of 30 λ: with leave-one-out errors, and with GCV alone. The samples
-// are synthetic: X ~ N(0, I), d = 50, y = sin(Xw) plus noise. The kernel is Gaussian with 2σ² = 2d.
-// The metric "fits" is the time of the path divided by the shorter time of two fits by Dual in the
-// same run.
+// BenchmarkPath computes a path of 30 λ with leave-one-out errors or GCV for synthetic samples: X ~ N(0, I), d =
+// 50, y = sin(Xw) plus noise. The metric "fits" is its time divided by the shorter time of two fits by Dual.
 func BenchmarkPath(b *testing.B) {
 	for _, n := range []int{1000, 4000} {
 		if n > 1000 && testing.Short() {

@@ -100,9 +100,8 @@ func closedForm(p solvers.Problem, lambda float64) (alpha, errs *mat.Dense, b, g
 	return alpha, errs, b, gcv, loo, float64(n) - lambda*trace, condition
 }
 
-// TestPathClosedForm compares every route, for every λ, with the inverse of the bordered matrix.
-// The tolerance is 100 times the condition number of that matrix times the rounding error of sums of
-// n terms. The factor 100 is a margin.
+// TestPathClosedForm compares every route, for every λ, with the inverse of the bordered matrix. The tolerance is
+// 100 times its condition number times the rounding error of sums of n terms.
 func TestPathClosedForm(t *testing.T) {
 	rng := pathRandom(t)
 	lambdas := []float64{1e-4, 0.01, 0.3, 2, 1e3, 1, 5, 7, 9, 20, 0.1} // more than one group of λ
@@ -127,9 +126,8 @@ func TestPathClosedForm(t *testing.T) {
 						d = 40
 					}
 					if method == solvers.Primal {
-						// With fewer samples than features, the leverages are near 1 in primal, and
-						// 1 − leverage has no correct digit. Auto never chooses primal for such
-						// samples.
+						// With fewer samples than features, 1 − leverage has no correct digit in primal, which Auto
+						// then never chooses.
 						d = 1 + rng.IntN(max(1, n/2))
 						if n < 3 {
 							continue
@@ -176,8 +174,7 @@ func TestPathClosedForm(t *testing.T) {
 	}
 }
 
-// compareEvidence compares point.Evidence with the likelihood from a Cholesky factor. The relative error of
-// the logarithm of a pivot may be as large as the relative error of the solution.
+// compareEvidence compares point.Evidence with the likelihood from a Cholesky factor.
 func compareEvidence(t *testing.T, dev backend.Device, name string, p solvers.Problem, point solvers.PathPoint) {
 	t.Helper()
 	if p.Intercept || point.Err != nil {
@@ -222,8 +219,7 @@ func comparePoint(t *testing.T, what string, p solvers.Problem, point solvers.Pa
 	}
 	near("freedom", point.DegreesOfFreedom, freedom, n)
 	for j := range p.Y.Cols {
-		// The error bound is relative to the norm of the bordered solution (α, b). If b dominates
-		// this norm, α and its squares have fewer correct digits.
+		// The error bound is relative to the norm of the bordered solution (α, b), which b may dominate.
 		norm := mat.Norm(alpha.ColView(j), 2)
 		whole := 1.0
 		if norm > 0 {

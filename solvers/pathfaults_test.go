@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// faulty is a device without optional abilities. Its float64 queue counts the calls that can fail,
-// and fails once, in call number faultCall.
+// faulty is a device without optional abilities whose float64 call number faultCall, among those that can fail,
+// fails.
 type faulty struct {
 	backend.Device
 	faultCall int64
@@ -82,8 +82,8 @@ func (q *faultyQueue) Potrf(ul backend.Uplo, a backend.Matrix[float64]) error {
 	return q.Backend.Potrf(ul, a)
 }
 
-// TestPathFaults makes each call that can fail return an error. The tested function must return
-// that error and free all memory.
+// TestPathFaults makes each call that can fail return an error, which the tested function must return. It must free
+// all memory.
 func TestPathFaults(t *testing.T) {
 	rng := pathRandom(t)
 	gaussian := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 2}, X: normals(rng, 70, 2), Y: normals(rng, 70, 1), Weights: constant(70, 2)}

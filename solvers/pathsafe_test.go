@@ -14,8 +14,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// noiseless is a linear problem without noise, y = Xw + 3, where w has a few zeros, as in
-// scikit-learn's make_regression.
+// noiseless is a linear problem without noise, y = Xw + 3, as in scikit-learn's make_regression.
 func noiseless(t *testing.T, n, d int) (p solvers.Problem, w []float64) {
 	rng := pathRandom(t)
 	p = solvers.Problem{Kernel: kernels.Linear{}, X: normals(rng, n, d), Y: backend.NewHost[float64](n, 1), Intercept: true}
@@ -34,11 +33,9 @@ func noiseless(t *testing.T, n, d int) (p solvers.Problem, w []float64) {
 	return p, w
 }
 
-// TestPathTinyLambda uses the data of scikit-learn's issue 32459 and of the test in its fix 33020:
-// 100 samples, 50 features, no noise, alphas of 1e-15 and 1e-14. Formulas that divide by alpha give
-// coefficients without a correct digit. Here, the relative error of the coefficients must be near
-// the condition number of XᵀX times the unit roundoff, about 1e-13. The leave-one-out errors must
-// be equally small, relative to y.
+// TestPathTinyLambda uses the data of scikit-learn's issue 32459: 100 samples, 50 features, no noise, alphas of
+// 1e-15 and 1e-14. The relative error of the coefficients must be near the condition number of XᵀX times the unit
+// roundoff, about 1e-13, and the leave-one-out errors equally small, relative to y.
 func TestPathTinyLambda(t *testing.T) {
 	p, w := noiseless(t, 100, 50)
 	for _, large := range []bool{false, true} {
@@ -70,9 +67,8 @@ func TestPathTinyLambda(t *testing.T) {
 	}
 }
 
-// TestPathTinyLambdaWide uses more features than samples and an intercept. The matrix of centered
-// samples is then singular for λ = 0. The test compares the leave-one-out errors with errors of
-// separate fits without each sample.
+// TestPathTinyLambdaWide compares leave-one-out errors with separate fits, for more features than samples and an
+// intercept, where the matrix of centered samples is singular for λ = 0.
 func TestPathTinyLambdaWide(t *testing.T) {
 	p, _ := noiseless(t, 20, 50)
 	for _, method := range []solvers.Method{solvers.Band, solvers.Dual} {
@@ -85,8 +81,8 @@ func TestPathTinyLambdaWide(t *testing.T) {
 				t.Fatal(point.Err)
 			}
 			for i := range p.X.Rows {
-				// With an intercept, adding a constant to the kernel does not change the fit, but
-				// makes the direct solver's system nonsingular.
+				// With an intercept, a constant in the kernel makes the direct solver's system nonsingular, but
+				// does not change the fit.
 				q := p
 				q.Kernel = kernels.Sum{p.Kernel, kernels.Constant{Value: 50}}
 				want := leftOut(t, q, i, point.Lambda)
@@ -136,8 +132,8 @@ func TestPathLeavesOut(t *testing.T) {
 	}
 	for k, point := range points {
 		for i := 0; i < 80; i += 11 {
-			// The tolerance is the condition number n/λ times n rounding errors, with a factor of
-			// 100 for constants.
+			// The tolerance is the condition number n/λ times n rounding errors, with a factor of 100 for
+			// constants.
 			tol := 100 * 0x1p-52 * 80 / lambdas[k] * 10
 			if want := leftOut(t, p, i, point.Lambda); math.Abs(point.Errors.Row(i)[0]-want) > tol {
 				t.Errorf("λ=%g: error %d is %v, want %v ± %.1g", point.Lambda, i+1, point.Errors.Row(i)[0], want, tol)
@@ -146,8 +142,8 @@ func TestPathLeavesOut(t *testing.T) {
 	}
 }
 
-// TestPathHopelessLambda checks that a λ that is too small for the matrix gives a point with an
-// error. The points of the other λ must not change.
+// TestPathHopelessLambda checks that a λ that is too small gives a point with an error, and that other points do
+// not change.
 func TestPathHopelessLambda(t *testing.T) {
 	rng := pathRandom(t)
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 30}, X: normals(rng, 150, 2), Y: normals(rng, 150, 1)}
@@ -170,8 +166,7 @@ func TestPathHopelessLambda(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, point := range single {
-				// The two paths have groups of different sizes, which changes the shapes of
-				// products and their rounding errors.
+				// The two paths have groups of different sizes, which changes the rounding errors of products.
 				if got := mixed[2*i+1]; math.Abs(got.GCV[0]-point.GCV[0]) > 1e-9*point.GCV[0] {
 					t.Errorf("λ=%g: GCV %v beside hopeless ones, %v alone", point.Lambda, got.GCV[0], point.GCV[0])
 				}
@@ -180,8 +175,8 @@ func TestPathHopelessLambda(t *testing.T) {
 	}
 }
 
-// TestPathWorkersAndMemory checks that the number of workers changes no bit. The memory in use must
-// be near the planned memory, and Close must free it.
+// TestPathWorkersAndMemory checks that the number of workers changes no bit, that the memory in use is near the
+// planned memory, and that Close frees it.
 func TestPathWorkersAndMemory(t *testing.T) {
 	rng := pathRandom(t)
 	for _, c := range []struct {

@@ -25,8 +25,7 @@ func (f *silentFactor) Diagonal() ([]float64, error) {
 	return f.diagonal, nil
 }
 
-// TestSilentNaNFactor checks that a NaN on the diagonal of a factor gives an error that names its
-// row, although the factorization reported success.
+// TestSilentNaNFactor checks that a NaN on the diagonal of a factor gives an error that names its row.
 func TestSilentNaNFactor(t *testing.T) {
 	nan := math.NaN()
 	pivots, diagonal := []float64{1, nan, nan}, []float64{1, 1, nan}

@@ -29,11 +29,10 @@ type plannedProblem struct {
 	lambda float64
 }
 
-// TestPlanner measures the time of each method on 52 problems, compares the times with the
-// planner's costs, and appends a table to the file MERCER_PLANNER. The regret of a problem is the
-// time of the chosen method divided by the time of the fastest method. The test takes minutes and
-// needs a machine without other load. MERCER_PLANNER_PART selects a part of the problems: 2/5 is
-// the second of five parts.
+// TestPlanner measures the time of each method on 52 problems, compares the times with the planner's costs, and
+// appends a table to the file MERCER_PLANNER. The regret of a problem is the time of the chosen method divided by
+// the time of the fastest method. The test needs a machine without other load. MERCER_PLANNER_PART = 2/5 selects
+// the second of five parts of the problems.
 func TestPlanner(t *testing.T) {
 	file := os.Getenv("MERCER_PLANNER")
 	if file == "" {
@@ -80,8 +79,7 @@ func TestPlanner(t *testing.T) {
 	}
 }
 
-// compare returns a problem's row of the table and its regret. The regret is 0 if auto does not
-// reach the tolerance.
+// compare returns a problem's row of the table and its regret, or 0 if auto does not reach the tolerance.
 func (p plannedProblem) compare(t *testing.T, dev backend.Device) (string, float64) {
 	t.Helper()
 	problem := Problem{Kernel: p.kernel, X: p.x, Y: p.y, Lambda: p.lambda}
@@ -98,8 +96,7 @@ func (p plannedProblem) compare(t *testing.T, dev backend.Device) (string, float
 	if _, err := Solve(t.Context(), dev, problem, Params{}); errors.As(err, &unsolved) {
 		return fmt.Sprintf("| %s | %v | %d × %d | %g | – | – | %s, residual %.1e | – |", p.name, p.kernel, p.x.Rows, p.x.Cols, p.lambda, chosen.Method, unsolved.Result.Residual), 0
 	}
-	// The first fit by auto also allocates its memory for the first time. Its time only sets the
-	// limit.
+	// The first fit by auto also allocates memory, and only sets the limit.
 	limit := 4*p.seconds(t, dev, problem, "", math.Inf(1)) + 0.2
 	auto := p.seconds(t, dev, problem, "", math.Inf(1))
 	list := []timing{}
@@ -138,8 +135,8 @@ func (p plannedProblem) compare(t *testing.T, dev backend.Device) (string, float
 	return fmt.Sprintf("| %s | %v | %d × %d | %g | %s | %s | %s %.3g s | %.2f |", p.name, p.kernel, p.x.Rows, p.x.Cols, p.lambda, predicted, measured, chosen.Method, auto, auto/best), auto / best
 }
 
-// seconds returns the shortest time of the Solves that it starts within 0.4 s, in seconds. It returns
-// +Inf if the first Solve fails or exceeds the limit.
+// seconds returns the shortest time of the Solves that it starts within 0.4 s, or +Inf if the first fails or
+// exceeds the limit.
 func (p plannedProblem) seconds(t *testing.T, dev backend.Device, problem Problem, m Method, limit float64) float64 {
 	t.Helper()
 	ctx, cancel := t.Context(), func() {}
@@ -204,8 +201,7 @@ func plannedProblems(t *testing.T) (list []plannedProblem) {
 	return list
 }
 
-// plannedData returns n equally spaced rows of a data file. Features are standardized; pixels of
-// images are scaled to [0, 1] instead. Class labels become numbers.
+// plannedData returns n equally spaced rows of a data file, with standardized features or pixels scaled to [0, 1].
 func plannedData(t *testing.T, name string, n int) (x, y backend.Host[float64]) {
 	t.Helper()
 	if strings.HasPrefix(name, "mnist") {

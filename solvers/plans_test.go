@@ -30,13 +30,11 @@ func (d ratedDevice) Rates() flop.Rates { return d.rates }
 // costsOfPlan matches the costs and the numbers of iterations in a plan's reason.
 var costsOfPlan = regexp.MustCompile(`^cheapest: .*?operations[^;]*|, about \d+ iterations?`)
 
-// TestPlansAreGolden compares the method, the form of K, the preconditioner and the bytes of 60
-// plans with testdata/plans.txt. The file must not change by accident: rewrite it with
-// -update-plans only if a change of the planner is intended to change a choice.
+// TestPlansAreGolden compares the method, the form of K, the preconditioner and the bytes of 60 plans with
+// testdata/plans.txt. Rewrite it with -update-plans only if a change of the planner is intended to change a choice.
 func TestPlansAreGolden(t *testing.T) {
-	// The first two devices have the rates of the cpu backend on processors that multiply vectors
-	// of 512 bits in two steps and in one step. The third has the rates of a GPU with 0.5 TFLOP/s
-	// in float64, 30 TFLOP/s in float32 and 0.3 TB/s.
+	// The first two devices are the cpu backend on processors that multiply vectors of 512 bits in two steps and in
+	// one. The third is a GPU with 0.5 TFLOP/s in float64, 30 TFLOP/s in float32 and 0.3 TB/s.
 	devices := []struct {
 		name  string
 		rates flop.Rates

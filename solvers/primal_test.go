@@ -14,8 +14,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestSparsePrimalFaults checks the errors of Primal for problems that it cannot solve, for a
-// canceled context, and for too little memory.
+// TestSparsePrimalFaults checks problems that Primal cannot solve, a canceled context, and too little memory.
 func TestSparsePrimalFaults(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	rng := rand.New(rand.NewPCG(1, 0))
@@ -60,8 +59,6 @@ func TestSparsePrimalFaults(t *testing.T) {
 	if inaccurate := new(solvers.ConvergenceError); !errors.As(err, &inaccurate) || inaccurate.Result.Iters != 2 || !(inaccurate.Result.Residual > 1e-8) {
 		t.Errorf("two products: %v", err)
 	}
-	// A target of zeros has the solution 0. The planned memory is an upper bound of the measured
-	// memory.
 	zero := p
 	zero.Y = backend.NewHost[float64](n, 1)
 	res, err := solvers.Solve(t.Context(), dev, zero, primal)
@@ -95,8 +92,8 @@ func TestSparsePrimalFaults(t *testing.T) {
 	}
 }
 
-// TestPrimalRSS compares Result.RSS with Σ_i w_i (y_i − f(x_i))². The first problem has
-// weights and a factor in float64; the second has a factor in float32 and no centered copy of X.
+// TestPrimalRSS compares Result.RSS with Σ_i w_i (y_i − f(x_i))², for a factor in float64 and for one in float32
+// without a centered X.
 func TestPrimalRSS(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	rng := rand.New(rand.NewPCG(2, 0))
@@ -131,8 +128,7 @@ func TestPrimalRSS(t *testing.T) {
 				}
 				want += weight(i) * r * r
 			}
-			// A residual has at most d + 4 roundings of numbers below 100. A sum of n squares has n
-			// roundings.
+			// A residual has at most d + 4 roundings of numbers below 100, and a sum of n squares has n.
 			if tol := float64(c.n+100*(c.d+4)) * 0x1p-53; !(math.Abs(got-want) <= tol*want) {
 				t.Errorf("%d×%d: output %d: the sum of squares is %v, want %v", c.n, c.d, j, got, want)
 			}

@@ -13,9 +13,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestPrimalInSinglePrecision checks that factors in float32 and in float64 give the same solution.
-// Problems outside the range or accuracy of float32 must be solved in float64 or give an error. If
-// r is the residual of (XᵀWX + λI)w = XᵀWy, the error of w is at most ‖r‖/λ.
+// TestPrimalInSinglePrecision checks that factors in float32 and in float64 give the same solution up to ‖r‖/λ for
+// residuals r. Problems outside the range or accuracy of float32 must be solved in float64 or give an error.
 func TestPrimalInSinglePrecision(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	rng := rand.New(rand.NewPCG(11, 0))
@@ -39,8 +38,7 @@ func TestPrimalInSinglePrecision(t *testing.T) {
 		copy(equal.Row(i), x.Row(i))
 		equal.Row(i)[4] = x.Row(i)[3]
 	}
-	// Without the large offsets, the means are below the standard deviations, and Primal does not
-	// copy X.
+	// With means below the standard deviations, Primal does not copy X.
 	near, nearTwins := backend.NewHost[float64](n, d), backend.NewHost[float64](n, d)
 	for i := range n {
 		for j := range d {

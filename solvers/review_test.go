@@ -16,9 +16,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestReviewComparesWithThePlan checks the two conditions for stopping a solve: it takes more than
-// twice the planned iterations, and its remaining iterations would take more time than the factor
-// in float64.
+// TestReviewComparesWithThePlan checks that a solve is stopped after more than twice the planned iterations if its
+// remaining iterations would take more time than the factor in float64.
 func TestReviewComparesWithThePlan(t *testing.T) {
 	w := &work{plan: Plan{iterations: 40, step: 2}}
 	if w.review(1) != nil {
@@ -45,8 +44,8 @@ func TestReviewComparesWithThePlan(t *testing.T) {
 	}
 }
 
-// TestGivesUpForDual uses a review that ends a solve. Dual must be the next fallback, although
-// another fallback precedes it in the list, and the result must give the reason.
+// TestGivesUpForDual checks that Dual is the next fallback after a review ends a solve, although another precedes
+// it in the list, and that the result gives the reason.
 func TestGivesUpForDual(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	const n = 80
@@ -81,9 +80,8 @@ func TestGivesUpForDual(t *testing.T) {
 	}
 }
 
-// TestModesAreReplaced gives Modes too few inner or outer modes. Modes must detect this from its
-// residuals or from the exact residuals of sampled rows, and Solve must continue with another
-// method.
+// TestModesAreReplaced gives Modes too few inner or outer modes. Modes must detect this, and Solve must continue
+// with another method.
 func TestModesAreReplaced(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n = 3000
@@ -131,10 +129,9 @@ func TestModesAreReplaced(t *testing.T) {
 	}
 }
 
-// TestConcentration compares the concentration of samples with its expectation. Half of the n
-// samples are spread over the unit square, and half over a cell of side 1/8. The cell of a sample
-// in the second half then has n(1/2 + 1/128) samples instead of n/64. The estimate from 20,000
-// samples has a standard deviation of about 1 %.
+// TestConcentration compares the concentration with its expectation, with half of the n samples spread over the
+// unit square, and half over a cell of side 1/8: this cell has n(1/2 + 1/128) samples instead of n/64. The estimate
+// has a standard deviation of about 1 %.
 func TestConcentration(t *testing.T) {
 	const n, cell = 40000, 1. / 8
 	r := rand.New(rand.NewPCG(5, 0))

@@ -23,8 +23,7 @@ func TestDual(t *testing.T) {
 	solvertest.Run(t, solvertest.Suite{Method: solvers.Dual, Kernels: several})
 }
 
-// fine is a tolerance for iterative methods. With it, they meet the suite's bounds for direct
-// methods.
+// fine is a tolerance with which iterative methods meet the suite's bounds for direct methods.
 const fine = 4e-14
 
 func TestMixed(t *testing.T) {

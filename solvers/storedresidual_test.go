@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestResidualByStoredK checks that residuals use a K stored in float64 and do not evaluate K
-// again. The reported residual must agree with a residual computed by plain loops.
+// TestResidualByStoredK checks that residuals use a K stored in float64, and agree with a residual computed by
+// plain loops.
 func TestResidualByStoredK(t *testing.T) {
 	rng, inner := pathRandom(t), backendtest.Device(t, "cpu")
 	const n, d, outputs, sigma, lambda, tol = 300, 40, 3, 6, 0.5, 1e-5
@@ -41,8 +41,7 @@ func TestResidualByStoredK(t *testing.T) {
 			}
 			largest = max(largest, math.Sqrt(left/size))
 		}
-		// The elements of K have errors of at most (d + 8)u. The sums have n terms, and ‖K‖‖α‖ ≤
-		// n·‖y‖/λ.
+		// The elements of K have errors of at most (d + 8)u. The sums have n terms, and ‖K‖‖α‖ ≤ n·‖y‖/λ.
 		rounding := (d + 8 + n) * 0x1p-53 * n / lambda
 		t.Logf("%s: residual %.3g, by the sum %.3g", method, res.Residual, largest)
 		if !(res.Residual <= tol) || math.Abs(res.Residual-largest) > rounding {

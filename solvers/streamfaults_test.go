@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestStreamFaults makes a call of a device without optional abilities fail: in the choice of
-// centers, in the passes, or between them. The solver must return the error and free all memory.
+// TestStreamFaults makes one call of a device without optional abilities fail. The solver must return the error and
+// free all memory.
 func TestStreamFaults(t *testing.T) {
 	x, y := sine(2, 90, 2)
 	weights := make([]float64, 90)

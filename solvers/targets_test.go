@@ -22,8 +22,7 @@ func column(h backend.Host[float64], j int) backend.Host[float64] {
 	return c
 }
 
-// TestSolveEach checks that the solution of each output agrees with a separate Solve for that
-// output.
+// TestSolveEach compares the solution of each output with a separate Solve for that output.
 func TestSolveEach(t *testing.T) {
 	rng := pathRandom(t)
 	for _, name := range pathDevices {
@@ -65,8 +64,8 @@ func TestSolveEach(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// Both residuals are below 1e-11·‖y‖. The eigenvalues of K + λW⁻¹ are above λ/2.
-				// For the linear kernel, the eigenvalues of XᵀWX + λI are above 10 for each λ.
+				// Both residuals are below 1e-11·‖y‖. The eigenvalues of the systems are above λ/2, or 10 for the
+				// linear kernel.
 				tol := 1e-11 * math.Sqrt(float64(n)) * 4 / math.Max(lambda/2, 1e-2)
 				for _, part := range [][2]backend.Host[float64]{{got.Alpha, want.Alpha}, {got.Coef, want.Coef}} {
 					if part[1].Rows == 0 || part[0].Rows == 0 {

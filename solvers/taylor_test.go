@@ -15,9 +15,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestTaylorIterations uses rows that are far from each other, and the monomials up to the first or
-// the second power. The number of iterations of conjugate gradients must agree with the planner's
-// estimate within a factor of 0.6.
+// TestTaylorIterations checks that the number of iterations for rows far from each other, with the monomials up to
+// the first or second power, agrees with the planner's estimate within a factor of 0.6.
 func TestTaylorIterations(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	const seed, n, d = 15, 2000, 30
@@ -43,8 +42,7 @@ func TestTaylorIterations(t *testing.T) {
 	}
 }
 
-// TestTaylorFarRow moves one row far from all other rows, which adds one eigenvalue to the
-// spectrum. The number of iterations may increase by at most two.
+// TestTaylorFarRow moves one row far from all other rows, which may add at most two iterations.
 func TestTaylorFarRow(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	const seed, n, d = 21, 1000, 30
@@ -66,10 +64,8 @@ func TestTaylorFarRow(t *testing.T) {
 	}
 }
 
-// TestTaylorPlan checks that Auto chooses the power series for rows that are far from each other.
-// If some rows are near each other, the power series takes many times the iterations of a
-// preconditioner from columns of K. For one feature, the rank of the power series is as large as
-// the number of rows. In both cases Auto must not choose it.
+// TestTaylorPlan checks that Auto chooses the power series for rows that are far from each other, but not if some
+// rows are near each other, nor for one feature, where its rank is the number of rows.
 func TestTaylorPlan(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, n = 17, 6000
@@ -112,9 +108,8 @@ func TestTaylorPlan(t *testing.T) {
 	}
 }
 
-// TestTaylorSolves checks that conjugate gradients with the preconditioner "taylor" reach the
-// tolerance in both precisions. The problems have weights, an intercept, equal rows, one feature or
-// one row. The rank is 1 (only the constant monomial), 40 or automatic.
+// TestTaylorSolves checks that conjugate gradients with the preconditioner "taylor" reach the tolerance in both
+// precisions, with weights, an intercept, equal rows, one feature or one row, and with rank 1, 40 or automatic.
 func TestTaylorSolves(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	const seed, n, d = 19, 300, 6
@@ -159,8 +154,8 @@ func TestTaylorSolves(t *testing.T) {
 	}
 }
 
-// TestTaylorOfExtremes uses kernels and λ near the ends of their ranges, where sums in float32 are
-// 0 or infinite. A solve must reach the tolerance or return an error.
+// TestTaylorOfExtremes uses kernels and λ for which sums in float32 are 0 or infinite. A solve must reach the
+// tolerance or return an error.
 func TestTaylorOfExtremes(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -209,10 +204,8 @@ func TestTaylorRefuses(t *testing.T) {
 	}
 }
 
-// TestIterations checks that the estimated number of iterations of conjugate gradients is within a
-// third of the actual number. It includes rank 0: without a preconditioner, rounding errors
-// increase the number far beyond the estimate from the condition number and the outlying
-// eigenvalues.
+// TestIterations checks that the estimated number of iterations of conjugate gradients is within a third of the
+// actual number, also without a preconditioner.
 func TestIterations(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	const seed, n, d = 5, 1200, 5
