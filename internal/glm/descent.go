@@ -10,9 +10,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// descend minimizes F by gradient descent, θ ← θ − η∇F/Σw with the given rate η, where θ = (W, b).
-// If the rate is 0, descend replaces b by c = b + Wᵀx̄, and derives the first step size from a
-// bound on the curvature of F. It stops when gᵀM⁻¹g/2 ≤ tol·F for the gradient g and the metric M.
+// descend minimizes F by gradient descent, θ ← θ − η∇F/Σw with the given rate η, where θ = (W, b). If the rate is
+// 0, the iterate is (W, c) with c = b + Wᵀx̄, and the first step size follows from a bound on the curvature of F.
+// It stops when gᵀM⁻¹g/2 ≤ tol·F for the gradient g and the metric M.
 func (l *logit) descend(p *point, metric metric, rate, tol float64, maxIter int, report func(iter int, gain, value float64) error) (_ *point, iter int, reason ending, err error) {
 	defer metric.free()
 	step := 1.0 // θ changes by −step·∇F
@@ -61,9 +61,8 @@ func (l *logit) descend(p *point, metric metric, rate, tol float64, maxIter int,
 	}
 }
 
-// uncentered converts a gradient g with respect to W and c = b + Wᵀx̄ to the gradient with respect to W and b. It
-// returns this gradient as a change of (W, c): W changes by ∇W + x̄∇cᵀ and b by ∇c, and therefore c by ∇c plus x̄ᵀ
-// times the change of W.
+// uncentered converts a gradient with respect to W and c = b + Wᵀx̄ to the gradient with respect to W and b, as a
+// change of (W, c): W changes by ∇W + x̄∇cᵀ, and c by ∇c plus x̄ᵀ times the change of W.
 func (l *logit) uncentered(g backend.Host[float64]) backend.Host[float64] {
 	if l.mean == nil {
 		return g
@@ -88,16 +87,14 @@ func (l *logit) gain(p *point, metric metric) (float64, error) {
 	return dot(p.gradient, plain) / 2 / max(p.value, math.SmallestNonzeroFloat64), err
 }
 
-// stochastic visits the samples in a new random order in each epoch and takes a step along the
-// gradient of each batch,
+// stochastic visits the samples in a new random order in each epoch and takes a step along the gradient of each
+// batch,
 //
 //	θ ← θ − η(1 − t/T) (mean of the batch's gradients + λW/Σw)
 //
-// in step t of T. A rate η of 0 means 2/(mean ‖x̃‖² + 1), where (mean ‖x̃‖² + 1)/2 bounds the
-// curvature of the mean loss.
-//
-// Source of the schedule: Defazio, Cutkosky, Mehta and Mishchenko (2023), Optimal linear decay
-// learning rate schedules and further refinements.
+// in step t of T (Defazio, Cutkosky, Mehta and Mishchenko 2023, Optimal linear decay learning rate schedules and
+// further refinements). A rate η of 0 means the inverse of a bound on the curvature of the mean loss, 2/(mean
+// ‖x̃‖² + 1).
 func (l *logit) stochastic(rate float64, batch, epochs int, seed uint64, report func(fraction float64) error) (backend.Host[float64], error) {
 	theta := l.zero()
 	r := rand.New(rand.NewPCG(seed, 0))

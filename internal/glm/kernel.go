@@ -14,18 +14,16 @@ import (
 //
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2) Σ_c α_cᵀKα_c,  f_c = Σ_i α_ic k(x_i, ·) + b_c
 //
-// with one function f for two classes, and the softmax of C functions for C > 2 classes. Let p_ic = Pr(c | x_i).
-// The minimum is unique, and at the minimum λα_ic = w_i([y_i = c] − p_ic).
+// with one function f for two classes, and the softmax of C functions for C > 2 classes. With p_ic = Pr(c | x_i),
+// the unique minimum satisfies λα_ic = w_i([y_i = c] − p_ic).
 //
-// Newton's method finds the minimum for all classes together. With g = w([y = c] − p) and the
-// weights W_ab = w p_a([a = b] − p_b) of the Hessian at the current f, a step (δ, ε) of (α, b)
-// solves
+// A step (δ, ε) of Newton's method for (α, b) solves
 //
 //	(λ + WK)δ + W1ε = g − λα,  1ᵀWKδ + 1ᵀW1ε = 1ᵀg
 //
-// by conjugate gradients in the metric δᵀKδ + sε² with a weight s > 0. The operator is symmetric in this metric
-// (Shewchuk 1994, section B3). The accuracy of a step depends on the outer residual (Dembo, Eisenstat and Steihaug
-// 1982). The step is shortened until the objective decreases.
+// with g = w([y = c] − p) and the weights W_ab = w p_a([a = b] − p_b) of the Hessian, by conjugate gradients in
+// the metric δᵀKδ + sε² with a weight s > 0, in which the operator is symmetric (Shewchuk 1994, section B3). The
+// accuracy of a step depends on the outer residual (Dembo, Eisenstat and Steihaug 1982).
 type KernelProblem struct {
 	Kernel    kernels.Kernel
 	X         backend.Host[float64] // the n×d samples
@@ -43,8 +41,8 @@ func (p KernelProblem) columns() int {
 	return p.Classes
 }
 
-// Bytes returns the device memory of SolveKernel for n samples, in bytes: K, x, and at most 20
-// matrices of the size of α.
+// Bytes returns the device memory of SolveKernel for n samples, in bytes: K, x, and at most 20 matrices of the
+// size of α.
 func (p KernelProblem) Bytes(n int) int64 {
 	return 8 * int64(n) * (int64(n) + int64(p.X.Cols) + 20*int64(p.columns()))
 }
@@ -69,9 +67,8 @@ type KernelResult struct {
 	Warning   string                // why the solver stopped before reaching Tol; "" if it reached Tol
 }
 
-// SolveKernel solves p. If rounding errors prevent progress and λ is small enough, it tries again
-// with a factor of K. It stops with a Warning after MaxIter steps, or if rounding errors prevent
-// progress.
+// SolveKernel solves p. If rounding errors prevent progress and λ is small enough, it tries again with a factor of
+// K. It stops with a Warning after MaxIter steps, or if rounding errors prevent progress.
 func SolveKernel(t *run.Task, p KernelProblem, par KernelParams) (*KernelResult, error) {
 	f := newKernelLogit(t, p, par.Memory)
 	tol, limit, basisLimit := par.Tol, par.MaxIter, par.MaxIter
@@ -148,8 +145,7 @@ func (m *kernelLogit) weight(i int) float64 {
 	return m.weights[i]
 }
 
-// objective returns [y = c] − p at f, computed without cancellation for p near 0 or 1, and the
-// value of the objective.
+// objective returns [y = c] − p at f, without cancellation, and the value of the objective.
 func (m *kernelLogit) objective(f, alpha backend.Host[float64], b []float64) (g backend.Host[float64], value float64) {
 	g = backend.NewHost[float64](f.Rows, f.Cols)
 	for i := range f.Rows {
@@ -169,8 +165,7 @@ func (m *kernelLogit) square(f, alpha backend.Host[float64], b []float64) (sum f
 	return max(sum, 0)
 }
 
-// gap sets g to [y = c] − p for the scores f of a sample, where target is [y = c], and returns −ln
-// Pr(y).
+// gap sets g to [y = c] − p for the scores f of a sample, where target is [y = c], and returns −ln Pr(y).
 func gap(g, f, target []float64) (loss float64) {
 	if len(f) == 1 {
 		sign := 2*target[0] - 1

@@ -11,22 +11,18 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// If λ is small relative to the rounding errors of K, only f can be computed accurately, and not α. No factor of
-// K + λW⁻¹ then has a correct digit. The factor of B = I + W^½KW^½/λ (Rasmussen and Williams 2006, algorithm 3.1) is
-// no more accurate: B is a diagonal scaling of K + λW⁻¹, and Cholesky fails at the same pivot (Higham 2002, theorem
-// 10.6). An iteration for α is not accurate either: because λα = w(y − p), α and the rounding error of Kα are
-// proportional to 1/λ. Let K = FFᵀ, where F has as many columns as the rank of K, and f = Fβ + b at the samples.
-// Then minimizing
+// If λ is small relative to the rounding errors of K, only f can be computed accurately, and not α, which is
+// proportional to 1/λ. No factor of K + λW⁻¹, or of its diagonal scaling I + W^½KW^½/λ, then has a correct digit
+// (Higham 2002, theorem 10.6). Let K = FFᵀ, where F has as many columns as the rank of K, and f = Fβ + b at the
+// samples. Then minimizing
 //
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2)‖β‖²
 //
-// is logistic regression on the rows of F. Its Hessian is FᵀWF + λI. FᵀWF is invertible unless the classes are
-// separable. In this case W decreases with λ, and the Hessian is λ times a matrix with eigenvalues ≥ 1. Let S be
-// the pivots of F and L the rows S of F. The α of the model is L⁻ᵀβ at the rows S, and 0 at all other rows. If K is
-// singular, other α give the same f.
+// is logistic regression on the rows of F, with the Hessian FᵀWF + λI. Let S be the pivots of F and L the rows S
+// of F. The α of the model is L⁻ᵀβ at the rows S, and 0 at all other rows.
 
-// jointUnknowns is the maximum order of the Hessian for which Newton's method on the columns of F
-// treats all classes together.
+// jointUnknowns is the maximum order of the Hessian for which Newton's method on the columns of F treats all
+// classes together.
 const jointUnknowns = 4096
 
 func (m *kernelLogit) joint() bool {
@@ -51,8 +47,8 @@ func (m *kernelLogit) byBasis(index []int, tol float64, maxIter int) (*KernelRes
 		return nil, nil
 	}
 	n, r, columns := m.f.Rows, len(k.pivots), m.f.Cols
-	// Params.Tol bounds the decrease of the loss that the quadratic model predicts, which is proportional to the
-	// square of the gradient. The argument tol bounds the gradient.
+	// Params.Tol bounds the predicted decrease of the loss, which is proportional to the square of the gradient.
+	// The argument tol bounds the gradient.
 	l := Params{Solver: Newton, MaxIter: maxIter, Tol: max(tol*tol, 64*epsilon)}
 	if err := solvers.Reserve(t.Ctx, t.Dev, m.memory, "kernel-logistic", n, func(n int) int64 { return l.bytes(t.Dev, numeric.Points{Rows: n, Cols: min(r, n)}, n, columns) }); err != nil {
 		return nil, err
@@ -81,7 +77,7 @@ func (m *kernelLogit) byBasis(index []int, tol float64, maxIter int) (*KernelRes
 	if fit.Residual, err = m.checkBasis(fit, k.f, beta); err != nil {
 		return nil, err
 	}
-	// A residual of √tol suffices: the relative error of the loss is about the square of the residual.
+	// A residual of √tol suffices: the relative error of the loss is about its square.
 	if !(fit.Residual <= math.Sqrt(tol)) {
 		return nil, message.Errorf("rounding of the kernel's values leaves a relative residual of %.2g where lambda is %v: {raise $lambda|scale the features so that none is much larger than others}", fit.Residual, m.lambda)
 	}

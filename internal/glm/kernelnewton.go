@@ -34,8 +34,7 @@ func (e *shortfall) text() string {
 // innerSteps is the maximum number of conjugate gradient steps in one Newton step.
 const innerSteps = 1000
 
-// minimize takes Newton steps until the residual is at most tol, or returns the reason why it
-// stopped earlier.
+// minimize takes Newton steps until the residual is at most tol, or returns the reason why it stopped earlier.
 func (m *kernelLogit) minimize(tol float64, maxIter int) (*shortfall, error) {
 	b, n, c := m.t.B, m.f.Rows, m.f.Cols
 	for _, a := range []struct {
@@ -86,8 +85,7 @@ func (m *kernelLogit) minimize(tol float64, maxIter int) (*shortfall, error) {
 	return &shortfall{m.steps, false, r, tol}, nil
 }
 
-// residual returns the larger of ‖λα − g‖/‖g‖ for g = w([y = c] − p), and, with an intercept, ‖Σ_i
-// g_i‖/(√n ‖g‖).
+// residual returns the larger of ‖λα − g‖/‖g‖ for g = w([y = c] − p), and, with an intercept, ‖Σ_i g_i‖/(√n ‖g‖).
 func (m *kernelLogit) residual() float64 {
 	difference, norm := 0.0, 0.0
 	sums := make([]float64, m.f.Cols)
@@ -117,8 +115,8 @@ func (m *kernelLogit) product(to, v backend.Host[float64]) error {
 	return b.Download(to, m.out)
 }
 
-// curved sets to = W(v + 1b), and returns the column sums of this matrix. Its elements are w Σ_b p_a p_b
-// (v_a − v_b), a formula that avoids cancellation for p near 0 or 1.
+// curved sets to = W(v + 1b), and returns its column sums. The elements w Σ_b p_a p_b (v_a − v_b) have no
+// cancellation.
 func (m *kernelLogit) curved(to, v backend.Host[float64], b []float64) []float64 {
 	c := len(b)
 	p, shifted, sums := make([]float64, c), make([]float64, c), make([]float64, c)
@@ -149,8 +147,7 @@ func (m *kernelLogit) curved(to, v backend.Host[float64], b []float64) []float64
 func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 	n, c := m.f.Rows, m.f.Cols
 	host := func() backend.Host[float64] { return backend.NewHost[float64](n, c) }
-	// (r, s) is the residual of the step (d, e), with kd = K d. (p, q) is the search direction,
-	// with kp = K p.
+	// (r, s) is the residual of the step (d, e), with kd = K d. (p, q) is the search direction, with kp = K p.
 	r, kr, d, kd, kp, h := host(), host(), host(), host(), host(), host()
 	s, e := make([]float64, c), make([]float64, c)
 	bend := 0.0 // weight s of b in the metric: the mean of 1ᵀW1 over the classes
@@ -214,8 +211,8 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 		if err != nil {
 			return false, false, err
 		}
-		// Adding r/λ to the step removes the component of r in the null space of K, which the metric does
-		// not measure. The residual is then −WKr/λ.
+		// Adding r/λ to the step removes the component of r in the null space of K, which the metric does not
+		// measure. The residual is then −WKr/λ.
 		bent := m.curved(h, kr, make([]float64, c))
 		left := numeric.Norm2(h.Data) / m.lambda
 		if m.intercept {

@@ -9,18 +9,14 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// lbfgsPairs returns the number of steps that L-BFGS stores: as many as fit into 64 MiB, but at
-// least 5 and at most 20.
+// lbfgsPairs returns the number of steps that L-BFGS stores: as many as fit into 64 MiB, from 5 to 20.
 func lbfgsPairs(unknowns int) int { return min(max(64<<20/(3*8*unknowns), 5), 20) }
 
-// lbfgs minimizes F by the limited-memory BFGS method (Broyden, Fletcher, Goldfarb, Shanno). Its initial
-// approximation of the Hessian is the metric M. lbfgs stops when the estimated remaining decrease of F is below
-// tol·F. The estimate is the largest of three: gᵀM⁻¹g/2, gᵀBg/2 with the inverse Hessian B of L-BFGS, and an
-// extrapolation of the last decreases. The first two estimates are too small if M is far from the Hessian. After
-// the given number of evaluations of F, lbfgs returns handedOver, because another method is then expected to take
-// less time.
-//
-// Source: Nocedal (1980), Updating quasi-Newton matrices with limited storage.
+// lbfgs minimizes F by the limited-memory BFGS method (Nocedal 1980, Updating quasi-Newton matrices with limited
+// storage). Its initial approximation of the Hessian is the metric M. lbfgs stops when the estimated remaining
+// decrease of F is below tol·F. The estimate is the largest of three: gᵀM⁻¹g/2, gᵀBg/2 with the inverse Hessian B
+// of L-BFGS, and an extrapolation of the last decreases. After the given number of evaluations of F, lbfgs returns
+// handedOver, because another method is then expected to take less time.
 func (l *logit) lbfgs(p *point, metric metric, tol float64, maxIter, evaluations int, report func(iter int, gain, value float64) error) (_ *point, iter int, reason ending, err error) {
 	defer metric.free()
 	var pairs secants
@@ -158,16 +154,14 @@ func (k secants) direction(g, plain backend.Host[float64]) backend.Host[float64]
 const leastSpread = 1e-6
 
 type metric interface {
-	// refresh updates M if spread, the mean of p(1−p), has changed enough, and reports whether M
-	// changes.
+	// refresh updates M if spread, the mean of p(1−p), has changed enough, and reports whether M changes.
 	refresh(spread float64) (bool, error)
 	// solve returns M⁻¹g.
 	solve(g backend.Host[float64]) (backend.Host[float64], error)
 	free()
 }
 
-// metricFeatures returns the maximum number of features for which M is a full matrix, of at most
-// 128 MiB. Sparse samples may take little memory: their limit is newtonUnknowns.
+// metricFeatures returns the maximum number of features for which M is a full matrix, of at most 128 MiB.
 func metricFeatures(x numeric.Points) int {
 	if x.Sparse != nil {
 		return newtonUnknowns
@@ -183,11 +177,9 @@ func (l *logit) metricOf(s stage) (metric, error) {
 	return &diagonalMetric{l: l}, nil
 }
 
-// floor returns a lower bound on the diagonal element of feature p in M, divided by the mean of p(1−p). The bound
-// is the sum of two terms. The first is 1e-10 Σ w(x − x̄)², because rounding errors may be equally large in
-// directions without variance. The second is 1e5 roundings of x̄ for each sample, because the gradient of a feature
-// with less variance consists of rounding errors. Both terms depend only on feature p: a mean over all features
-// would be too large for features of a small scale.
+// floor returns a lower bound on the diagonal element of feature p in M, divided by the mean of p(1−p): the sum of
+// 1e-10 Σ w(x − x̄)², as rounding errors may be equally large, and of 1e5 roundings of x̄ for each sample, because
+// the gradient of a feature with less variance consists of rounding errors.
 func (l *logit) floor(p int) float64 {
 	floor := 1e-10*l.square[p] + math.SmallestNonzeroFloat64
 	if l.mean != nil {
@@ -197,9 +189,8 @@ func (l *logit) floor(p int) float64 {
 	return floor
 }
 
-// fullMetric is M = v·X̃ᵀX̃ + λI for every class, where v is the mean of p(1−p). M would be the
-// Hessian if p(1−p) were equal for all samples. fullMetric computes one product XᵀX, and a Cholesky
-// factorization each time v has halved.
+// fullMetric is M = v·X̃ᵀX̃ + λI for every class, where v is the mean of p(1−p). fullMetric computes one product
+// XᵀX, and a Cholesky factorization each time v has halved.
 type fullMetric struct {
 	l      *logit
 	gram   backend.Matrix[float64] // X̃ᵀX̃, d×d
@@ -246,8 +237,8 @@ func (l *logit) fullMetric() (m *fullMetric, err error) {
 	return m, b.Upload(m.gram, g)
 }
 
-// offCenter reports whether subtracting the product of the means from XᵀX would lose more than four
-// digits of a diagonal element, because a mean is large relative to the standard deviation.
+// offCenter reports whether subtracting the product of the means from XᵀX would lose more than four digits of a
+// diagonal element.
 func (l *logit) offCenter() bool {
 	for p, m := range l.mean {
 		if l.total*m*m > 1e4*l.square[p] {

@@ -27,8 +27,8 @@ const (
 // Solvers lists all solvers except Auto.
 var Solvers = []Solver{Newton, LBFGS, Descent, SGD}
 
-// newtonUnknowns is the maximum number of unknowns for which Auto uses Newton's method. The Hessian
-// then takes 32 MiB.
+// newtonUnknowns is the maximum number of unknowns for which Auto uses Newton's method. The Hessian then takes 32
+// MiB.
 const newtonUnknowns = 2048
 
 // Problem is logistic regression for n samples of C classes. The solution consists of the W and b that minimize
@@ -68,8 +68,8 @@ type Params struct {
 	Seed    uint64  // seed of the order of the samples in SGD
 }
 
-// Bytes returns the device memory that Solve takes for n samples, in bytes. For sparse samples it
-// also counts the steps of L-BFGS in Go memory, which may take more.
+// Bytes returns the device memory that Solve takes for n samples, in bytes. For sparse samples it also counts the
+// steps of L-BFGS in Go memory.
 func (l Params) Bytes(dev backend.Device, p Problem, n int) int64 {
 	c, _ := p.columns()
 	return l.bytes(dev, p.X, n, c)
@@ -162,8 +162,7 @@ const (
 	converged
 )
 
-// minimize returns the last point, and a result with the fields that describe the end of the
-// iteration.
+// minimize returns the last point, and a result with the fields that describe the end of the iteration.
 func (l Params) minimize(f *logit) (r *Result, p *point, err error) {
 	first, reported := math.NaN(), 0.0
 	progress := func(tol, gain float64) error { // progress on a logarithmic scale: 0 at the first gain, 1 at the gain tol
@@ -250,8 +249,7 @@ func (r *Result) warn(reason ending, tol float64) {
 	r.Warning = fmt.Sprintf("%s %s: the loss may still fall by about %.2g times its value, more than the tolerance of %.2g: {raise $lambda|raise $tol|raise $iterations}", r.Solver, description, r.Gain, tol)
 }
 
-// stage is a solver, and the number of evaluations of the loss after which the next stage replaces
-// it.
+// stage is a solver, and the number of evaluations of the loss after which the next stage replaces it.
 type stage struct {
 	solver      Solver
 	tol         float64
@@ -260,10 +258,9 @@ type stage struct {
 	evaluations int
 }
 
-// stages chooses the stages by their numbers of operations. It is not known in advance whether the next stage would
-// need fewer operations than the current stage. The next stage therefore begins when the current stage has taken
-// the expected number of operations of the next stage. In all, the stages take at most twice the operations of the
-// faster stage.
+// stages chooses the stages by their numbers of operations. A stage begins when the preceding stage has taken the
+// expected number of operations of this stage. In all, the stages take at most twice the operations of the faster
+// stage.
 func (l Params) stages(f *logit) []stage {
 	const lasting = math.MaxInt32
 	newton := stage{Newton, 1e-9, 100, false, lasting}
@@ -275,8 +272,8 @@ func (l Params) stages(f *logit) []stage {
 	}
 	c := f.costs()
 	mayNewton := l.Solver == Auto && (f.d+1)*f.c <= newtonUnknowns
-	// Without a penalty, linearly dependent features are an error. The factorization in Newton's
-	// method detects them.
+	// Without a penalty, linearly dependent features are an error, which the factorization in Newton's method
+	// detects.
 	if mayNewton && (f.lambda == 0 || c.hessian <= newtonShare*c.eval) {
 		return []stage{newton}
 	}
@@ -307,9 +304,8 @@ const (
 	fewEvaluations = 4
 )
 
-// costs are times in units of one operation of a large matrix product, measured on two cores of an
-// AMD EPYC of family 25 with AVX-512, November 2026. A product of X and one column is limited by
-// memory: each of its operations takes `thin` units. Arithmetic limits the other costs.
+// costs are times in units of one operation of a large matrix product (two cores of an AMD EPYC of family 25 with
+// AVX-512, November 2026). Each operation of a product of X and one column takes `thin` units.
 type costs struct{ eval, hessian, metric, solve float64 }
 
 func (l *logit) costs() costs {
@@ -324,8 +320,7 @@ func (l *logit) costs() costs {
 	}
 }
 
-// centerColumns subtracts the mean over the classes from W and b. This changes no probability, and
-// minimizes ‖W‖² among the solutions with the same probabilities.
+// centerColumns subtracts the mean over the classes from W and b, which changes no probability and minimizes ‖W‖².
 func centerColumns(w backend.Host[float64], b []float64) {
 	for p := -1; p < w.Rows; p++ {
 		row := b

@@ -1,5 +1,4 @@
-// Package glm fits generalized linear models: logistic regression, linear and in the
-// space of a kernel.
+// Package glm fits generalized linear models: logistic regression, linear and in the space of a kernel.
 package glm
 
 import (
@@ -22,10 +21,9 @@ import (
 //
 //	F(W, b) = Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2)‖W‖²
 //
-// on the device. Its argument θ is the (d+1)×C matrix of W and, in the last row, b. The samples are
-// centered: f(x) = Wᵀ(x − x̄) + b. Without an intercept x̄ and b are 0. C is 1 for two classes and
-// K for the softmax of K classes. If the last of K classes is the reference, whose f is 0, C is
-// K−1.
+// on the device. Its argument θ is the (d+1)×C matrix of W and, in the last row, b. The samples are centered: f(x)
+// = Wᵀ(x − x̄) + b. Without an intercept x̄ and b are 0. C is 1 for two classes, K for the softmax of K classes,
+// and K−1 if the last class is the reference, whose f is 0.
 type logit struct {
 	t         *run.Task
 	threads   int
@@ -98,8 +96,8 @@ func (l *logit) free() {
 	}
 }
 
-// forEachPart divides the samples first to last − 1 into parts of the given size, and calls f for each
-// part. The calls are concurrent, but the division does not depend on the number of workers.
+// forEachPart divides the samples first to last − 1 into parts of the given size, and calls f concurrently for
+// each part. The division does not depend on the number of workers.
 func (l *logit) forEachPart(first, last, size int, f func(part, first, last int)) {
 	parts := chunks(last-first, size)
 	var group sync.WaitGroup
@@ -121,8 +119,7 @@ func chunks(n, size int) int { return (n + size - 1) / size }
 // partRows is the number of samples of a part.
 const partRows = 512
 
-// moments sets the mean and the sum of squares of every feature in one pass. It sums differences
-// from the first sample, to avoid cancellation.
+// moments sets the mean and the sum of squares of every feature in one pass, from differences to the first sample.
 func (l *logit) moments(centered bool) {
 	if l.points.Sparse != nil {
 		l.sparseMoments(centered)
@@ -169,8 +166,7 @@ func (l *logit) moments(centered bool) {
 	}
 }
 
-// sparseMoments implements moments for sparse samples. Each zero that is not stored adds x̄² to the
-// sum of squares.
+// sparseMoments implements moments for sparse samples.
 func (l *logit) sparseMoments(centered bool) {
 	x := l.points.Sparse
 	mean, storedWeight := make([]float64, l.d), make([]float64, l.d)
@@ -304,9 +300,8 @@ func (l *logit) sumTallies(parts []tally) tally {
 	return total
 }
 
-// pass computes l.residual from the W in l.w, and the product Xᵀ·residual in l.g. If the device
-// uses Go memory, each worker processes its samples block by block. The gradient then reads each
-// block from the cache, and X is read from memory only once.
+// pass computes l.residual from the W in l.w, and the product Xᵀ·residual in l.g. If the device uses Go memory,
+// each worker processes its samples in blocks that stay in the cache, so that X is read from memory only once.
 func (l *logit) pass(shift []float64) (tally, error) {
 	b := l.t.B
 	if !l.shared {
@@ -358,16 +353,14 @@ func (l *logit) pass(shift []float64) (tally, error) {
 	return l.sumTallies(list), b.Upload(l.g, sum)
 }
 
-// blockElements is the number of elements in a block of X (512 KiB) if W has one column. With up to
-// 8 columns, a block is larger by the number of columns. A block stays in the cache of a worker.
+// blockElements is the number of elements in a block of X (512 KiB) if W has one column. A block stays in the
+// cache of a worker.
 const blockElements = 1 << 16
 
-// unpackedOps is the maximum number of multiplications in a product that package cpu computes
-// without packing X. Packing would take half of the time of a product with several columns.
+// unpackedOps is the maximum number of multiplications in a product that package cpu computes without packing X.
 const unpackedOps = 1 << 18
 
-// gradientRows returns the number of samples in each part whose gradient is computed separately.
-// There are at most 64 parts.
+// gradientRows returns the number of samples in each of at most 64 parts whose gradients are computed separately.
 func gradientRows(n int) int { return partRows * max(1, chunks(n, 64*partRows)) }
 
 // residualsOf calls residuals for the samples first to last − 1, whose scores l.residual holds.
@@ -421,9 +414,9 @@ func (l *logit) residuals(f backend.Host[float64], sample func(r int) int, shift
 }
 
 // exponents replaces the scores f of a sample by the arguments of exp in the softmax: it subtracts the largest
-// score, and replaces the score of the given class, that of the sample, by −∞. It returns the largest score, and in
-// lead the score of the class minus the largest other score. For two classes f has one element, which becomes
-// −|lead|, and largest is 0.
+// score, and replaces the score of the class of the sample by −∞. It returns the largest score, and in lead the
+// score of the class minus the largest other score. For two classes f has one element, which becomes −|lead|, and
+// largest is 0.
 func (l *logit) exponents(f []float64, class int) (lead, largest float64) {
 	if l.binary() {
 		if lead = f[0]; class == 0 {
@@ -451,8 +444,8 @@ func (l *logit) exponents(f []float64, class int) (lead, largest float64) {
 	return classScore - maxOther + 0*largest, largest // the difference is NaN if scores overflow
 }
 
-// probabilities replaces f, the exponentials of the values from the method exponents, by p − [y = c], computed
-// without cancellation. It returns −ln Pr(y).
+// probabilities replaces f, the exponentials of the values from the method exponents, by p − [y = c], without
+// cancellation. It returns −ln Pr(y).
 func (l *logit) probabilities(f []float64, class int, lead, largest float64) (loss float64) {
 	if l.binary() {
 		e := f[0]
@@ -492,12 +485,11 @@ func (l *logit) probabilities(f []float64, class int, lead, largest float64) (lo
 // binary reports whether there are two classes with one column.
 func (l *logit) binary() bool { return l.c == 1 && !l.reference }
 
-// unbounded is the error text for λ = 0 with all samples classified correctly: the loss has no
-// minimum.
+// unbounded is the error text for λ = 0 with all samples classified correctly: the loss has no minimum.
 const unbounded = "the classes can be separated, so that without a penalty w grows without end: {raise $lambda}"
 
-// separated reports whether λ = 0 and all samples are classified correctly. In this case it also
-// returns an error if the caller has not set the number of iterations.
+// separated reports whether λ = 0 and all samples are classified correctly, which is an error if the caller has
+// not set the number of iterations.
 func (l *logit) separated() (bool, error) {
 	if l.lambda > 0 || !l.right {
 		return false, nil
@@ -508,8 +500,7 @@ func (l *logit) separated() (bool, error) {
 	return true, nil
 }
 
-// coef returns W and the intercepts b of f(x) = Wᵀx + b at θ. For K > 2 classes W and b have K
-// columns.
+// coef returns W and the intercepts b of f(x) = Wᵀx + b at θ. For K > 2 classes W and b have K columns.
 func (l *logit) coef(theta backend.Host[float64]) (backend.Host[float64], []float64) {
 	columns := l.c
 	if l.reference {

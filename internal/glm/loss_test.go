@@ -13,9 +13,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// TestLossOfManyParts compares the loss and the gradient with sums over the samples, for so many
-// samples that parts have more than 512 samples, for dense and sparse samples. It checks that the
-// gradient does not depend on the number of workers.
+// TestLossOfManyParts compares the loss and the gradient with sums over the samples, for dense and sparse samples
+// in parts of more than 512 samples. It checks that the gradient does not depend on the number of workers.
 func TestLossOfManyParts(t *testing.T) {
 	const n, d = 64*partRows + 700, 3
 	seed := rand.Uint64()
@@ -92,8 +91,8 @@ func TestLossOfManyParts(t *testing.T) {
 	}
 }
 
-// plainLoss computes the loss and its gradient sample by sample, as the softmax of the scores (0, f) for two
-// classes and (f, 0) for K−1 columns. The result size is the sum of the absolute values of the terms.
+// plainLoss computes the loss and its gradient sample by sample. The result size is the sum of the absolute values
+// of the terms.
 func plainLoss(p Problem, mean []float64, theta backend.Host[float64]) (value float64, gradient backend.Host[float64], size float64) {
 	d := p.X.Cols
 	gradient = backend.NewHost[float64](d+1, theta.Cols)

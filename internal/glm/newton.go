@@ -14,9 +14,8 @@ import (
 //
 //	H_ab = X̃ᵀ diag(w_i p_ia ([a = b] − p_ib)) X̃ + [a = b] λI′
 //
-// where X̃ = (x − x̄, 1). The step is halved until F decreases by at least 1e-4 of the decrease
-// that the slope predicts. The iteration stops when the quadratic model predicts a decrease below
-// tol·F.
+// where X̃ = (x − x̄, 1). The step is halved until F decreases by at least 1e-4 of the decrease that the slope
+// predicts. The iteration stops when the quadratic model predicts a decrease below tol·F.
 func (l *logit) newton(p *point, tol float64, maxIter int, report func(iter int, gain, value float64) error) (_ *point, iter int, reason ending, err error) {
 	for iter := 0; ; iter++ {
 		if done, err := l.separated(); done {
@@ -40,8 +39,7 @@ func (l *logit) newton(p *point, tol float64, maxIter int, report func(iter int,
 			if next, err = l.pointAt(addScaled(p.theta, -t, step)); err != nil {
 				return p, iter, stalled, err
 			}
-			// Accept an increase of F by a rounding error: the last steps decrease F by less than this
-			// error.
+			// Accept an increase of F by a rounding error, which exceeds the decrease in the last steps.
 			accepted = next.value <= p.value-1e-4*t*decrement+16*0x1p-52*p.value
 		}
 		if accepted {
@@ -68,9 +66,9 @@ func hessianBytes(n, d, c int) int64 {
 // hessianRows returns the number of samples in a block of about 4 MiB, which hessian multiplies by weights.
 func hessianRows(d int) int { return max(64, 1<<19/(d+1)) }
 
-// newtonStep returns H⁻¹·gradient at the point of the last eval. If Cholesky fails although λ > 0, it increases the
-// diagonal of H by its rounding error, or slightly more. The step is then shorter, but the iteration converges to
-// the same minimum, because the gradient is the same.
+// newtonStep returns H⁻¹·gradient at the point of the last eval. If Cholesky fails although λ > 0, it increases
+// the diagonal of H by its rounding error, or slightly more, which shortens the step but does not change the
+// minimum.
 func (l *logit) newtonStep(gradient backend.Host[float64]) (backend.Host[float64], error) {
 	b, m := l.t.B, l.d+1
 	size := m * l.c
@@ -156,9 +154,8 @@ func (l *logit) diagonal(h backend.Matrix[float64]) ([]float64, error) {
 	return d, nil
 }
 
-// checkRank returns an error if there is no penalty and the factor has a negligible pivot: a pivot that does not
-// exceed the rounding error of the diagonal element of H. This element has n roundings from its sum, and one from
-// each elimination step.
+// checkRank returns an error if there is no penalty and the factor has a pivot that does not exceed the rounding
+// error of the diagonal element of H: of n roundings from its sum, and one from each elimination step.
 func (l *logit) checkRank(factor backend.Matrix[float64], diagonal []float64) error {
 	if l.lambda > 0 {
 		return nil
@@ -225,8 +222,7 @@ func (l *logit) hessian(h backend.Matrix[float64]) error {
 }
 
 // curvature returns −w p_a p_c of sample i for a ≠ c, with the probabilities p of the last eval. For a = c it
-// returns √(w p_a (1 − p_a)): hessian scales both factors of a diagonal block by this root, and computes only half
-// of the symmetric block.
+// returns √(w p_a (1 − p_a)), by which hessian scales both factors of a diagonal block.
 func (l *logit) curvature(i, a, c int) float64 {
 	w := l.weight(i)
 	if w == 0 {
@@ -248,10 +244,9 @@ func (l *logit) curvature(i, a, c int) float64 {
 }
 
 // penalize adds λ to the diagonal of h, except for the intercepts. If W has a column for each class, adding the
-// same vector to all columns changes no probability. In such a direction the eigenvalue of H is λ, or 0 for the
-// intercepts, and may be below the rounding errors of H. The gradient is 0 in these directions, and H does not
-// couple them with other directions. A larger eigenvalue in these directions changes no step. penalize therefore
-// adds the mean of the diagonal elements over the classes in these directions.
+// same vector to all columns changes no probability. The gradient is 0 in these directions, but the eigenvalue of
+// H may be below its rounding errors. penalize therefore adds the mean of the diagonal elements over the classes
+// in these directions, which changes no step.
 func (l *logit) penalize(h backend.Matrix[float64]) error {
 	m := l.d + 1
 	add := make([]float64, m*l.c)

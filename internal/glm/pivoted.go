@@ -12,18 +12,17 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// pivoted is the factorization K = k(X, X) = FFᵀ, up to rounding errors. F is n×r, where r is the
-// numerical rank of K. Let S be the pivots. The rows S of F are a lower triangular matrix L. The
-// function f(x) = k(x, X_S)L⁻ᵀβ has the values Fβ at X and the norm ‖β‖.
+// pivoted is the factorization K = k(X, X) = FFᵀ, up to rounding errors. F is n×r, where r is the numerical rank
+// of K. For the pivots S, the rows S of F are a lower triangular matrix L, and f(x) = k(x, X_S)L⁻ᵀβ has the values
+// Fβ at X and the norm ‖β‖.
 type pivoted struct {
 	f      backend.Host[float64]
 	pivots []int // the pivots S: rows of X in the order of elimination
 }
 
-// pivotedCholesky factors k(X, X) by Cholesky factorization with complete pivoting, until the
-// remaining diagonal consists of rounding errors (Higham 2002, section 10.3). It takes O(nr(r + d))
-// operations, and n×n elements on the device, or n×d for the linear kernel. limit bounds the memory
-// in bytes; 0 means all free memory. K must be positive semidefinite.
+// pivotedCholesky factors k(X, X) by Cholesky factorization with complete pivoting, until the remaining diagonal
+// consists of rounding errors (Higham 2002, section 10.3). It takes O(nr(r + d)) operations, and n×n elements on
+// the device, or n×d for the linear kernel. limit bounds the memory in bytes; 0 means all free memory.
 func pivotedCholesky(ctx context.Context, dev backend.Device, k kernels.Kernel, x backend.Host[float64], limit int64) (pivoted, error) {
 	empty := pivoted{}
 	columns := func(n int) int {

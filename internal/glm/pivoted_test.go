@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestPivotedCholesky checks that FFᵀ is K up to rounding, that F has as many columns as the rank
-// of K, and that the rows of F at the pivots are lower triangular.
+// TestPivotedCholesky checks that FFᵀ is K up to rounding, that F has as many columns as the rank of K, and that
+// the rows of F at the pivots are lower triangular.
 func TestPivotedCholesky(t *testing.T) {
 	backendtest.EachDevice(t, func(t *testing.T, dev backend.Device) {
 		x := backendtest.Normal(31, 90, 3)
@@ -39,8 +39,7 @@ func TestPivotedCholesky(t *testing.T) {
 			want := mat.NewDense(90, 90, nil)
 			want.Apply(func(i, j int, _ float64) float64 { return kernels.Eval(test.k, x.Row(i), x.Row(j)) }, want)
 			largest := mat.Max(want)
-			// The factorization ends when every remaining diagonal element is a rounding error: below n·8ε√n
-			// times the largest element.
+			// Every remaining diagonal element is below n·8ε√n times the largest element.
 			product.Sub(&product, want)
 			if distance := mat.Norm(&product, 2); !(distance <= 90*8*numeric.Epsilon*math.Sqrt(90)*largest*90) {
 				t.Errorf("%v: FFᵀ differs from K by %g", test.k, distance)
@@ -50,7 +49,7 @@ func TestPivotedCholesky(t *testing.T) {
 					t.Errorf("%v: pivot %d is %v", test.k, j, f.At(i, j))
 				}
 				for q := j + 1; q < test.rank; q++ {
-					// The exact value is 0. Its error is the error of K, divided by the square root of the pivot.
+					// The error is that of K, divided by the square root of the pivot.
 					if v := math.Abs(f.At(i, q)); v > 1e3*numeric.Epsilon*largest/f.At(p.pivots[q], q) {
 						t.Errorf("%v: row of pivot %d, column %d is %v, not 0", test.k, j, q, v)
 					}

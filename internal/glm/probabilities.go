@@ -9,9 +9,9 @@ import (
 	"github.com/mercer-go/mercer/internal/elementary"
 )
 
-// Probabilities returns the probabilities of the classes, n×C, from f. For two classes f is n×1 and
-// holds the log odds of the second class. For more classes f is n×C and holds the logarithms of the
-// probabilities up to a constant for each row.
+// Probabilities returns the probabilities of the classes, n×C, from f. For two classes f is n×1 and holds the log
+// odds of the second class. For more classes f is n×C and holds the logarithms of the probabilities up to a
+// constant for each row.
 func Probabilities(f *mat.Dense) *mat.Dense {
 	n, cols := f.Dims()
 	p := mat.NewDense(n, max(cols, 2), nil)
