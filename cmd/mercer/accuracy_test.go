@@ -99,9 +99,8 @@ func spam(l *accuracyLab) (string, float64) {
 	return "mercer " + strings.Join(args, " "), l.mean(l.mercer(append(args, l.data("sms_spam.csv"))...), "accuracy")
 }
 
-// surnames adds a mark at both ends of each name, so that a substring at an end differs from the
-// same substring inside a name. A test of kernels/strings compares one split of the names with
-// scikit-learn.
+// surnames adds a mark at both ends of each name, so that a substring at an end differs from the same substring
+// inside a name. A test of kernels/strings compares one split of the names with scikit-learn.
 func surnames(l *accuracyLab) (string, float64) {
 	text, err := os.ReadFile(l.data("surnames_by_language.csv"))
 	if err != nil {
@@ -175,8 +174,7 @@ func (l *accuracyLab) first(name, to string, items int) {
 	}
 }
 
-// mnistRules are flags that treat the digits as classes and do not rescale the pixel values, 0 to
-// 255.
+// mnistRules are flags that treat the digits as classes and do not rescale the pixel values, 0 to 255.
 var mnistRules = []string{"--target", "label", "--task", "classification", "--no-standardize"}
 
 // mnistExact chooses σ and λ by leave-one-out errors on 4,000 of the first 10,000 digits, fits
@@ -194,9 +192,8 @@ func mnistExact(l *accuracyLab) (string, float64) {
 	return "mercer " + strings.Join(args, " "), accuracy
 }
 
-// mnistNystrom fits a Nyström model to all 60,000 digits with a small λ. The kernel is e⁴ times the
-// Gaussian kernel with σ = ½ on images scaled to norm 1. This σ corresponds to 1,200 for unscaled
-// images of the mean norm.
+// mnistNystrom fits a Nyström model to all 60,000 digits with a small λ. The kernel is e⁴ times the Gaussian kernel
+// with σ = ½ on images scaled to norm 1. This σ corresponds to 1,200 for unscaled images of the mean norm.
 func mnistNystrom(l *accuracyLab) (string, float64) {
 	centers := 11000
 	if v := os.Getenv("MERCER_CENTERS"); v != "" {

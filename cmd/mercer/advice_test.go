@@ -85,10 +85,9 @@ var (
 	parameterPattern = regexp.MustCompile(`\$([a-zA-Z-]+(?:=[a-z]+)?)`)
 )
 
-// TestAdviceNamesParametersByMarks checks that advice in the texts of the library writes each
-// parameter as $name, and that message.Parameters lists the parameter. Each front end replaces
-// $name by its own name of the parameter, or omits the advice. A name without $ would be shown to
-// all callers, including learners without this parameter.
+// TestAdviceNamesParametersByMarks checks that advice in the texts of the library writes each parameter as $name,
+// and that message.Parameters lists the parameter. Each front end replaces $name by its own name of the parameter,
+// or omits the advice. A name without $ would be shown to all callers, including learners without this parameter.
 func TestAdviceNamesParametersByMarks(t *testing.T) {
 	knownParameters := message.Parameters()
 	var names []string

@@ -63,8 +63,8 @@ func (p *modelOutput) add(q modelOutput) {
 	}
 }
 
-// peakBytes returns the largest memory of p in bytes during a call of add. Memory then holds each
-// array and its enlarged copy, which has 5/4 of the size of the array.
+// peakBytes returns the largest memory of p in bytes during a call of add, with each array and its copy of 5/4 the
+// size.
 func (p *modelOutput) peakBytes() (bytes int64) {
 	for _, m := range p.matrices() {
 		if *m != nil {

@@ -51,8 +51,7 @@ func (o *benchOutput) flags(flags *pflag.FlagSet, quickHelp string) {
 	flags.StringVar(&o.out, "out", "", "write a page with charts: an HTML `FILE`, or Markdown if the name ends in .md")
 }
 
-// checkBench returns an error for an invalid flag before the work starts. inputs lists the
-// input files.
+// checkBench returns an error for an invalid flag before the work starts. inputs lists the input files.
 func (a *app) checkBench(ctx context.Context, o benchOutput, inputs ...string) error {
 	if err := a.checkMemory(); err != nil {
 		return err
@@ -66,8 +65,7 @@ func (a *app) checkBench(ctx context.Context, o benchOutput, inputs ...string) e
 	return a.checkOutput(ctx, "--out", o.out, inputs...)
 }
 
-// runner returns a bench.Runner with the settings of the flags. The progress line shows the title
-// of the case, but omits the parameter whose name is key.
+// runner returns a bench.Runner with the settings of the flags. Titles in the progress line omit the parameter key.
 func (o benchOutput) runner(p *progress, key string) bench.Runner {
 	r := bench.Runner{Repeats: 7, Sample: 20 * time.Millisecond, Budget: 20 * time.Second, Pause: 50 * time.Millisecond}
 	if o.quick {
@@ -107,8 +105,7 @@ func (a *app) printResult(ctx context.Context, r *bench.Result) error {
 	return a.print(ctx, b.String())
 }
 
-// benchRunCommand returns the command for a kind of measurement; its flags are the options of the
-// kind.
+// benchRunCommand returns the command for a kind of measurement.
 func (a *app) benchRunCommand(t benchText) *cobra.Command {
 	k := bench.KindOf(t.kind)
 	b := bench.Benchmark{Kind: k.Name}
@@ -212,8 +209,7 @@ func (a *app) benchOptions(k *bench.Kind, b *bench.Benchmark, quick bool) error 
 	return optionError(b.Fill())
 }
 
-// optionError converts a *bench.OptionError to a usage error that names the flag. It returns any
-// other error unchanged.
+// optionError converts a *bench.OptionError to a usage error that names the flag.
 func optionError(err error) error {
 	if optionErr, ok := errors.AsType[*bench.OptionError](err); ok {
 		return usagef("--%s: %s", optionErr.Option, optionErr.Problem)
@@ -221,8 +217,7 @@ func optionError(err error) error {
 	return err
 }
 
-// A sizesFlag is a list of sizes. Each element is a number, or a range LOW:HIGH:COUNT that stands
-// for COUNT numbers in geometric progression.
+// A sizesFlag is a list of sizes: numbers, and ranges LOW:HIGH:COUNT of COUNT numbers in geometric progression.
 type sizesFlag []int
 
 func (g *sizesFlag) Type() string { return "sizes" }
@@ -312,8 +307,7 @@ func (a *app) readResult(name string) (*bench.Result, error) {
 	return r, nil
 }
 
-// writePage writes a page about measurements. files lists the files from which the measurements
-// were read, if any.
+// writePage writes a page about measurements. files lists the files from which the measurements were read, if any.
 func (a *app) writePage(ctx context.Context, out string, list []*bench.Result, files []string) error {
 	if filepath.Ext(out) == ".md" {
 		links := make([]string, len(list))
@@ -333,8 +327,7 @@ func (a *app) writePage(ctx context.Context, out string, list []*bench.Result, f
 	return a.writeFile(ctx, "--out", out, page.Bytes())
 }
 
-// relative returns the path of a file relative to a folder, or the name itself if no relative path
-// exists.
+// relative returns the path of a file relative to a folder, or the name itself if there is none.
 func relative(folder, name string) string {
 	from, errFrom := filepath.Abs(folder)
 	to, errTo := filepath.Abs(name)

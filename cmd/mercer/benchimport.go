@@ -60,12 +60,10 @@ Several files become one measurement. - is the standard input.`,
 	return c
 }
 
-// isObjects reports whether a text consists of JSON objects, and not of the output of go test
-// -bench.
+// isObjects reports whether a text consists of JSON objects, and not of the output of go test -bench.
 func isObjects(text []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) }
 
-// readImports concatenates files of one format. lastWritten is the time at which the last file was
-// written.
+// readImports concatenates files of one format. lastWritten is the time at which the last file was written.
 func (a *app) readImports(names []string) (buf *bytes.Buffer, lastWritten time.Time, err error) {
 	buf = new(bytes.Buffer)
 	for i, name := range names {

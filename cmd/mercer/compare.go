@@ -128,8 +128,8 @@ func (r *resampling) compareLearner(ctx context.Context, f *resampleFlags, folds
 	return c, err
 }
 
-// spread returns the mean and the standard deviation of a measure over the folds. If the measure is
-// undefined in some folds, spread appends the number of the other folds to the mean.
+// spread returns the mean and the standard deviation of a measure over the folds, and the number of folds with a
+// value if some have none.
 func spread(m validate.Measure) []string {
 	s, suffix := m.Summary(), ""
 	if s.N < len(m.Scores) {
@@ -141,8 +141,7 @@ func spread(m validate.Measure) []string {
 	return []string{strings.TrimSpace(fourDigits(s.Mean) + " " + suffix), fourDigits(s.SD)}
 }
 
-// comparedText returns a table with a line for each learner. A measure has a column if it is
-// defined for at least one learner.
+// comparedText returns a table with a line for each learner, without the measures that no learner has.
 func comparedText(list []comparedLearner) string {
 	var columns []string
 	for _, c := range list {

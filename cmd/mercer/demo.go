@@ -115,8 +115,7 @@ func (a *app) demo(ctx context.Context, out string) error {
 	return a.printJSONOrText(ctx, r, func() string { return r.text(out) })
 }
 
-// diabetes writes the bundled table to path and reads it from there. The commands that the demo
-// suggests read this file.
+// diabetes writes the bundled table to path, for the commands that the demo suggests, and reads it from there.
 func (a *app) diabetes(ctx context.Context, path string) (task, error) {
 	csv, err := testdata.FS.ReadFile("diabetes.csv")
 	if err != nil {
@@ -144,9 +143,8 @@ func (a *app) diabetes(ctx context.Context, path string) (task, error) {
 	return t, err
 }
 
-// friedman returns samples of the first function of Friedman (1991), Multivariate Adaptive
-// Regression Splines, with noise of variance 1: the target depends on five of ten features, and no
-// prediction has an RMSE below about 1.
+// friedman returns samples of the first function of Friedman (1991), Multivariate Adaptive Regression Splines, with
+// noise of variance 1, so that no prediction has an RMSE below about 1.
 func friedman(train, test int) task {
 	rng := rand.New(rand.NewPCG(1, 0))
 	draw := func(n int) (x, y *mat.Dense) {
@@ -167,8 +165,7 @@ func friedman(train, test int) task {
 	return t
 }
 
-// run predicts the held-out rows by the mean of the training targets, by ridge and by kernel
-// ridge.
+// run predicts the held-out rows by the mean of the training targets, by ridge and by kernel ridge.
 func (t task) run(ctx context.Context, dev backend.Device, p func() *progress) ([]demoRow, error) {
 	n, _ := t.x.Dims()
 	rows, _ := t.xTest.Dims()
@@ -219,8 +216,8 @@ func (t task) fit(ctx context.Context, dev backend.Device, l learners.Fitter, p 
 	return m, predicted, err
 }
 
-// primalAgainstDual solves a ridge problem in the primal and in the dual. It returns the largest
-// difference between the two predictions of a row, divided by the largest absolute prediction.
+// primalAgainstDual solves a ridge problem in the primal and in the dual, and returns the largest difference of
+// their predictions, divided by the largest absolute prediction.
 func primalAgainstDual(ctx context.Context, dev backend.Device, t task, p func() *progress) (float64, error) {
 	var predicted [2]*mat.Dense
 	for i, m := range []solvers.Method{solvers.Primal, solvers.Dual} {
@@ -271,8 +268,7 @@ Next:
 		os.Args[0], filepath.Join(out, "model.safetensors"), r.Data)
 }
 
-// demoColors are the colors of ridge and kernel ridge, from Okabe and Ito (2008). Readers with
-// color blindness can distinguish them.
+// demoColors are the colors of ridge and kernel ridge, from Okabe and Ito (2008), for readers with color blindness.
 var demoColors = map[string]color.NRGBA{
 	"ridge":        {R: 0xe6, G: 0x9f, B: 0x00, A: 0xb0},
 	"kernel-ridge": {R: 0x00, G: 0x72, B: 0xb2, A: 0xb0},

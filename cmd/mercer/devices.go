@@ -15,8 +15,7 @@ import (
 	"github.com/mercer-go/mercer/internal/texttable"
 )
 
-// openDevice calls backend.Open. An unknown name is a usage error (exit code 2); a known device
-// that this machine lacks is a failure (exit code 1).
+// openDevice calls backend.Open. An unknown name is a usage error; a device that this machine lacks is a failure.
 func openDevice(name string, c backend.Config) (backend.Device, error) {
 	dev, err := backend.Open(name, c)
 	if err != nil && errors.Is(err, backend.ErrUnavailable) && name != "" && !knownDevice(name) {
@@ -36,8 +35,8 @@ func (a *app) checkMemory() error {
 			maxMemory = max(maxMemory, s.Info.Memory)
 		}
 	}
-	// Info.Memory is 80 % of the memory that the process may use. On systems other than Linux it
-	// may be only a guess, so that --memory is not checked.
+	// Info.Memory is 80 % of the memory that the process may use, but may be only a guess on systems other than
+	// Linux.
 	if maxMemory = maxMemory / 8 * 10; runtime.GOOS == "linux" && int64(a.memory) > maxMemory {
 		return usagef("--memory: %s is more than the %s that this process may use", humanBytes(int64(a.memory)), humanBytes(maxMemory))
 	}

@@ -30,9 +30,8 @@ func (a *app) explain(ctx context.Context, err error) (text string, code int) {
 	return text, 1
 }
 
-// scaleAdvice returns advice for values that a kernel cannot take, or "". If a value is too large,
-// the advice is to standardize, or to compare the row with the training rows. If standardization
-// may have moved values out of the kernel's domain, the advice names --no-standardize.
+// scaleAdvice returns advice for values that a kernel cannot take, or "". If standardization may have moved values
+// out of the kernel's domain, the advice names --no-standardize.
 func (a *app) scaleAdvice(err error) string {
 	if a.command == nil {
 		return ""
@@ -53,8 +52,7 @@ func (a *app) scaleAdvice(err error) string {
 	return ""
 }
 
-// flagOf returns a function that maps a parameter in the library's advice to the flag of c, or to
-// "" if c has no such flag. c is nil if no command has started.
+// flagOf returns a function that maps a parameter in the library's advice to the flag of c, or to "". c may be nil.
 func flagOf(c *cobra.Command) func(parameter string) string {
 	has := func(flag string) bool {
 		return c == nil || c.Flags().Lookup(flag) != nil || c.InheritedFlags().Lookup(flag) != nil
@@ -125,8 +123,8 @@ var packages = regexp.MustCompile(`(^|: )((mercer|backend|kernels|solvers|learne
 // oneLine returns the result of the method oneLine for an app that has not started a command.
 func oneLine(err error) string { return new(app).oneLine(err) }
 
-// oneLine returns the text of err on one line, without the names of packages. It names parameters
-// by the flags of the running command.
+// oneLine returns the text of err on one line, without the names of packages and with the flags of the running
+// command.
 func (a *app) oneLine(err error) string {
 	return message.Fit(packages.ReplaceAllString(message.Text(err, flagOf(a.command)), "$1"))
 }

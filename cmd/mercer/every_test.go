@@ -32,9 +32,8 @@ func everyData() string {
 	return b.String()
 }
 
-// TestEveryLearner checks that each learner of the catalogue can be fitted, evaluated,
-// cross-validated and drawn without any parameter, and that it makes every kind of prediction that
-// it supports.
+// TestEveryLearner checks that each learner of the catalogue can be fitted, evaluated, cross-validated and drawn
+// without any parameter, and that it makes every kind of prediction that it supports.
 func TestEveryLearner(t *testing.T) {
 	folder := t.TempDir()
 	data := filepath.Join(folder, "data.csv")
@@ -153,8 +152,7 @@ func checkShown(t *testing.T, mercer func(args ...string) string, model, table s
 	for i := range 48 {
 		a, b := float64(i*7%17), float64(i*5%13)
 		f := raw["a"]*a + raw["b"]*b + s.RawIntercept[0]
-		// f has four roundings, and its terms may cancel: the bound is relative to the sum of their
-		// sizes.
+		// f has four roundings, and its terms may cancel: the bound is relative to the sum of their sizes.
 		size := math.Abs(raw["a"])*17 + math.Abs(raw["b"])*13 + math.Abs(s.RawIntercept[0])
 		if math.Abs(f-want[i][0]) > 16*0x1p-52*size {
 			t.Errorf("row %d: the weights make %v, predict %v", i+1, f, want[i][0])

@@ -193,8 +193,7 @@ func (a *app) explainModel(ctx context.Context, f explainFlags, file string) err
 	return a.printJSONOrText(ctx, e, func() string { return e.text(f.rows) })
 }
 
-// columnsOf returns the columns of the table, or the features of a sparse table, in the order of
-// the encoder.
+// columnsOf returns the columns of the table, or the features of a sparse table, in the order of the encoder.
 func columnsOf(enc *dataset.Encoder) (list []explainedColumn) {
 	features, first := enc.FeatureNames(), 0
 	for _, in := range enc.Inputs {
@@ -282,8 +281,8 @@ func (e *explanation) addEffects(ctx context.Context, dev backend.Device, b mode
 	return nil
 }
 
-// binaryLevels returns the values of a numeric column that has exactly two different values in x.
-// For any other column it returns nil.
+// binaryLevels returns the values of a numeric column that has exactly two different values in x, and otherwise
+// nil.
 func binaryLevels(c explainedColumn, x mat.Matrix) []float64 {
 	if c.input.Number == nil {
 		return nil
@@ -300,8 +299,7 @@ func binaryLevels(c explainedColumn, x mat.Matrix) []float64 {
 // tableValue converts a feature of a numeric column to the units of the table.
 func tableValue(c explainedColumn, feature float64) float64 {
 	value := c.input.Number.Mean + feature*c.input.Number.Scale
-	// Standardization and its inverse cause rounding errors; rounding to 12 digits restores a
-	// number such as 2.
+	// Rounding to 12 digits removes the rounding errors of standardization and its inverse.
 	if rounded, err := strconv.ParseFloat(strconv.FormatFloat(value, 'g', 12, 64), 64); err == nil {
 		return rounded
 	}
@@ -375,8 +373,8 @@ func (e *explanation) cards() (list []webpage.Card) {
 	return list
 }
 
-// table returns a table of importances and effects for an output, whose first row is the head, and
-// the alignment of its columns.
+// table returns the importances and effects for an output, whose first row is the head, and the alignment of the
+// columns.
 func (e *explanation) table(output int) (table [][]string, format string) {
 	head, format := []string{"column"}, "l"
 	if e.Columns[0].Importance != nil {
@@ -452,8 +450,7 @@ func (e *explanation) picture() (picture, error) {
 	return pic, nil
 }
 
-// firstCurve returns the index of the first curve to draw: 1 for the probabilities of two classes,
-// which have the sum 1.
+// firstCurve returns the index of the first curve to draw: 1 for the probabilities of two classes, whose sum is 1.
 func (e *explanation) firstCurve() int {
 	if len(e.Dependence) == 2 && e.Probable {
 		return 1

@@ -195,8 +195,8 @@ type fitReport struct {
 	facts []learners.Fact // facts about the model in the order of the report
 }
 
-// A textColumn is a column of text with tf-idf features, or with more than manyFeatures indicator
-// features. Such a column may hold codes or names that the user did not intend as features.
+// A textColumn is a column of text with tf-idf features, or with more than manyFeatures indicator features, which
+// may be codes or names.
 type textColumn struct {
 	Column   string `json:"column"`
 	Features int    `json:"features"`
@@ -229,8 +229,7 @@ func textColumns(enc *dataset.Encoder) (list []textColumn) {
 	return list
 }
 
-// fitSeconds lists parts of the wall time in seconds; the rest of the total is the time for
-// encoding, saving and other work.
+// fitSeconds lists parts of the wall time in seconds. The rest is the time for encoding, saving and other work.
 type fitSeconds struct {
 	Read   float64 `json:"read"`
 	Gram   float64 `json:"gram"` // this and the next two fields are 0 for learners without a solver
@@ -307,8 +306,7 @@ func (a *app) fit(ctx context.Context, f fitFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	// The rows to score are encoded before the fit, so that an error in one of them is reported
-	// before the fit starts.
+	// The rows to score are encoded first, so that an error in them is reported before the fit.
 	var xTest, xCal mat.Matrix
 	var yTest, yCal *mat.Dense
 	var testClasses []string
@@ -478,8 +476,8 @@ func (a *app) writeFitPage(ctx context.Context, path string, r fitReport, file s
 	return a.writeFile(ctx, "--plot", path, page)
 }
 
-// heldOutError describes an error in a row that the given flag held out. It advises to split the
-// rows differently, unless the error also occurs in an encoding of the whole table.
+// heldOutError describes an error in a row that the given flag held out. It advises to split the rows differently,
+// unless the error also occurs in an encoding of the whole table.
 func (f *fitFlags) heldOutError(testErr error, table *dataset.Table, task learners.Task, flag string) error {
 	enc, err := dataset.Learn(table, f.objects.rules(f.rules(task)))
 	if err == nil && enc.Raw() != "" {
@@ -502,16 +500,16 @@ func encode(enc *dataset.Encoder, t *dataset.Table) (x mat.Matrix, y *mat.Dense,
 	return x, y, err
 }
 
-// trainingFeatures returns the matrix to which a learner is fitted for the rows of a table. For a
-// kernel k of texts or trees it also returns the objects that the model file stores.
+// trainingFeatures returns the matrix to which a learner is fitted for the rows of a table and, for a kernel k of
+// texts or trees, the objects that the model file stores.
 func (a *app) trainingFeatures(ctx context.Context, enc *dataset.Encoder, train *dataset.Table, k objects.Kernel) (mat.Matrix, *modelfile.Objects, error) {
 	p := a.newProgress()
 	defer p.close()
 	return modelfile.TrainingFeatures(ctx, enc, train, k, a.objectOptions(p))
 }
 
-// encodeTraining encodes the rows of a fit as encode does. If the table is a Gram matrix, x holds
-// the points of the kernel precomputed().
+// encodeTraining encodes the rows of a fit. If the table is a Gram matrix, x holds the points of the kernel
+// precomputed().
 func encodeTraining(enc *dataset.Encoder, t *dataset.Table) (x mat.Matrix, y *mat.Dense, err error) {
 	if x, _, err = modelfile.TrainingFeatures(context.Background(), enc, t, nil, objects.Options{}); err == nil && len(enc.Outputs) > 0 {
 		y, err = enc.Targets(t)
@@ -551,8 +549,7 @@ func (r *fitReport) setParameters(f *learnerFlags, task learners.Task) {
 	}
 }
 
-// picture returns the page of the report: the lines of the report, the scores and predictions of
-// the held-out rows, and the epochs.
+// picture returns the page of the report.
 func (r fitReport) picture(file string, targets []string) (pic picture, err error) {
 	if r.Test != nil {
 		if pic, err = scorePicture(r.Test, r.Learner, targets); err != nil {

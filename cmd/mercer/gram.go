@@ -5,8 +5,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// precomputed reports whether the kernel is precomputed(), which means that the table is a Gram
-// matrix. For such a table it returns an error for a flag that has no effect.
+// precomputed reports whether the kernel is precomputed(), that is, the table is a Gram matrix. It returns an error
+// for a flag that has no effect on such a table.
 func (f *tableFlags) precomputed(text string, stream bool) (bool, error) {
 	k, err := kernels.Parse(text)
 	if err != nil {
@@ -28,8 +28,8 @@ func (f *tableFlags) precomputed(text string, stream bool) (bool, error) {
 	return true, nil
 }
 
-// holdOut splits the rows of a table into train and test. test has the given fraction of the rows, and is
-// nil if fraction is 0. If the table is a Gram matrix, train has only the columns of the training rows.
+// holdOut splits the rows of a table into train and test, which has the given fraction of the rows and is nil if
+// that is 0. For a Gram matrix, train has only the columns of the training rows.
 func holdOut(flag, purpose string, table *dataset.Table, fraction float64, seed uint64, r dataset.Rules) (train, test *dataset.Table, err error) {
 	if fraction == 0 {
 		return table, nil, nil

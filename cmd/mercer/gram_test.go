@@ -72,9 +72,8 @@ func (l gramLab) numbers(text string) (rows [][]float64) {
 	return rows
 }
 
-// newGramLab writes the features of n training rows to x.csv, and the features of m other rows to
-// xnew.csv. It writes the kernel values of these rows with the training rows to gram.csv and
-// cross.csv.
+// newGramLab writes the features of n training rows to x.csv, and the features of m other rows to xnew.csv. It
+// writes the kernel values of these rows with the training rows to gram.csv and cross.csv.
 func newGramLab(t *testing.T, n, m int) gramLab {
 	const seed = 71
 	t.Logf("seed %d", seed)
@@ -199,9 +198,8 @@ func TestModelOfPrecomputedPointsStillPredicts(t *testing.T) {
 	}
 }
 
-// TestGramFilesAgainstScikitLearn compares predictions with those of scikit-learn. One file has an
-// n × n Gram matrix for the fit, another the m × n kernel values of other rows. Both files have the
-// layout of scikit-learn.
+// TestGramFilesAgainstScikitLearn compares predictions with those of scikit-learn. One file has an n × n Gram
+// matrix for the fit, another the m × n kernel values of other rows. Both files have the layout of scikit-learn.
 func TestGramFilesAgainstScikitLearn(t *testing.T) {
 	required.Slow(t, "sklearn", "starts Python")
 	l := gramLab{t, t.TempDir()}
@@ -241,10 +239,9 @@ print(json.dumps({"ridge": a.predict(K[np.ix_(te, tr)]).tolist(), "svc": b.decis
 	}{
 		// The condition number of K + λI is at most n/λ + 1 = 601, and |y| < 4.
 		{"ridge", 0, 4 * 60 * 601 * 0x1p-52, []string{"--lambda", "0.1", "--no-intercept"}, nil},
-		// The solution of each program violates the optimality conditions by less than 1e-9. The
-		// values of f therefore differ by at most 1e-9 times a factor that depends on the active
-		// constraints. For this K the factor is below 1000. A wrong row or column would change f by
-		// 0.1.
+		// The solution of each program violates the optimality conditions by less than 1e-9. The values of f
+		// therefore differ by at most 1e-9 times a factor that depends on the active constraints. For this K the
+		// factor is below 1000. A wrong row or column would change f by 0.1.
 		{"svc", 1, 1e-6, []string{"--learner", "svc", "--C", "2", "--tol", "1e-9"}, []string{"--decision"}},
 	} {
 		for _, form := range []string{".csv", ".npz"} {

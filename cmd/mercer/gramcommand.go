@@ -151,8 +151,7 @@ func (f *gramCommandFlags) check() error {
 	return nil
 }
 
-// gramRows holds rows in the form that the kernel accepts: numbers in x, or texts. If the table is
-// a Gram matrix, x holds rows of that matrix.
+// gramRows holds rows in the form that the kernel accepts: numbers or rows of a Gram matrix in x, or texts.
 type gramRows struct {
 	table *dataset.Table
 	x     numeric.Points
@@ -444,8 +443,7 @@ func (a *app) gramTables(f *gramCommandFlags, file string, memory *budget) (rows
 		return rows, train, nil, err
 	}
 	rules := f.objects.rules(f.rules(""))
-	// This command does not use targets, so that it drops their columns. A target that is not a
-	// column of the table stays in rules.Targets, so that Learn returns an error for it.
+	// A target that is not a column of the table stays in rules.Targets, so that Learn returns an error for it.
 	rules.Targets = slices.DeleteFunc(slices.Clone(rules.Targets), func(name string) bool { return slices.Contains(train.table.Names(), name) })
 	for _, name := range f.targets {
 		if !slices.Contains(rules.Targets, name) {

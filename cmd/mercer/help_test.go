@@ -28,9 +28,8 @@ func listedFlags(t *testing.T, args ...string) map[string]bool {
 	return flags
 }
 
-// TestHelpOfALearnerListsItsParameters checks that the help of a command lists no parameters of
-// learners without --learner. With --learner it must list the learner's parameters in the
-// catalogue.
+// TestHelpOfALearnerListsItsParameters checks that the help of a command lists no parameters of learners without
+// --learner. With --learner it must list the learner's parameters in the catalogue.
 func TestHelpOfALearnerListsItsParameters(t *testing.T) {
 	parameters := map[string]bool{}
 	for _, d := range learners.Catalogue() {
@@ -148,8 +147,7 @@ func flagsOf(t *testing.T, call string) []*pflag.Flag {
 	return list
 }
 
-// TestHelpOfAnUnknownLearnerIsWrongUse checks that the help for an unknown learner shows no other
-// learner's flags.
+// TestHelpOfAnUnknownLearnerIsWrongUse checks that the help for an unknown learner shows no other learner's flags.
 func TestHelpOfAnUnknownLearnerIsWrongUse(t *testing.T) {
 	for _, args := range []string{"fit --learner svd --help", "compare --learner svc,svd --help", "plot path --learner svc --help"} {
 		var out, errs strings.Builder

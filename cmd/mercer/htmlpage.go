@@ -60,9 +60,9 @@ func tableCard(title, series string, table [][]string) webpage.Card {
 	return c
 }
 
-// A hintGroup is drawn before and after each series of a panel. In the SVG of an HTML page it makes
-// the elements of the series a group, and stores the values of the points. The page shows a value
-// at the mouse pointer. In other pictures it has no effect.
+// A hintGroup is drawn before and after each series of a panel. In the SVG of an HTML page it makes the elements of
+// the series a group with the values of the points, which the page shows at the mouse pointer. Elsewhere it has no
+// effect.
 type hintGroup struct {
 	series string // name of the series, by which the reader of the page can select it, or "" for no group
 	end    bool
@@ -71,9 +71,8 @@ type hintGroup struct {
 	texts  []string // the texts shown for the points; nil means their coordinates
 }
 
-// The library that draws the SVG has no groups. A hintGroup therefore draws two texts: groupBegin
-// with the name of the group before it, and groupEnd after it. The function grouped replaces these
-// texts by tags.
+// The library that draws the SVG has no groups. A hintGroup draws two texts, groupBegin with the name of the group
+// and groupEnd, which the function grouped replaces by tags.
 const (
 	groupBegin = "\x02begin "
 	groupEnd   = "\x02end"

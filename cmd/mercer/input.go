@@ -11,8 +11,7 @@ import (
 	"github.com/mercer-go/mercer/internal/message"
 )
 
-// inputFlags are the flags of the subcommands that read a table: how to read its file, and
-// properties that some file formats do not record.
+// inputFlags are the flags for reading a table, with properties that some file formats do not record.
 type inputFlags struct {
 	arrays []string
 	keep   []string // columns that predict copies to its output
@@ -56,8 +55,7 @@ func (f *inputFlags) apply(e *dataset.Encoder) *dataset.Encoder {
 	return &applied
 }
 
-// notice prints a line about the call to stderr, unless --quiet is given. It prints equal lines
-// only once, even if they apply to several models.
+// notice prints a line about the call to stderr, unless --quiet is given. It prints equal lines only once.
 func (a *app) notice(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	if a.quiet || slices.Contains(a.notices, line) {
@@ -67,9 +65,8 @@ func (a *app) notice(format string, args ...any) {
 	fmt.Fprintln(a.stderr, line)
 }
 
-// reportUnknown prints a line for each column in which rows have a text that did not occur in
-// training. For tf-idf features it counts texts without any n-gram of the training texts. row is
-// the printed word for a row.
+// reportUnknown prints a line for each column in which rows have a text that did not occur in training (for tf-idf
+// features, no n-gram that did). row is the printed word for a row.
 func (a *app) reportUnknown(source, row string, unknown []dataset.Unknown) {
 	for _, u := range unknown {
 		description := "with texts unseen in training"
@@ -80,8 +77,8 @@ func (a *app) reportUnknown(source, row string, unknown []dataset.Unknown) {
 	}
 }
 
-// reportOutOfRange prints one line about rows far outside the range of the training table. The line
-// names the column with the largest number of such rows.
+// reportOutOfRange prints one line about rows far outside the range of the training table, with the column that has
+// the largest number of such rows.
 func (a *app) reportOutOfRange(source string, outside []dataset.OutOfRange) {
 	worst, columns := dataset.OutOfRange{}, 0
 	for _, o := range outside {
@@ -126,8 +123,8 @@ func (a *app) stream(file string) (*dataset.Stream, error) {
 	return s, err
 }
 
-// reportNotices reports the decisions made in reading a CSV file. If a model is applied, it does
-// not report an omitted index column, because the model finds its columns by their names.
+// reportNotices reports the decisions made in reading a CSV file. When a model is applied, it omits the notice of
+// an omitted index column.
 func (a *app) reportNotices(source string, leftOutIndex bool, notices []string) {
 	if leftOutIndex && a.input.ofModel == nil {
 		notices = append(notices, "the first column has no name and is left out, as the index of pandas")

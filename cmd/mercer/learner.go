@@ -16,8 +16,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// learnerFlags are the flags of all commands that fit a learner: the learner, its parameters, and
-// the roles of the table's columns.
+// learnerFlags are the flags of all commands that fit a learner.
 type learnerFlags struct {
 	tableFlags
 	learner    string
@@ -124,8 +123,7 @@ func (f *learnerFlags) description() learners.Description {
 	return d
 }
 
-// add adds the flags to a command. The parameters of all learners are flags; --help shows only the
-// parameters of the learner that the command line names.
+// add adds the flags to a command. --help shows only the parameters of the learner that the command line names.
 func (f *learnerFlags) add(c *cobra.Command) {
 	if f.paramTexts = map[string]string{}; f.takes == nil {
 		f.learner = defaultLearner
@@ -196,8 +194,7 @@ func (p *parameterFlag) Set(text string) error {
 // cacheName is the only parameter whose flag accepts a size such as 2GiB. Learners take it in MiB.
 const cacheName = "cache"
 
-// describe prepares a command for --help. It adds the descriptions of the learners that the call
-// names, and shows their flags with defaults and rules.
+// describe prepares a command for --help: the descriptions and flags of the learners that the call names.
 func (f *learnerFlags) describe(c *cobra.Command) {
 	flags := c.Flags()
 	learnerNames := f.names()
@@ -318,8 +315,7 @@ func duplicate(names []string) string {
 	return ""
 }
 
-// parameters returns the learner's parameters that flags set, and the seed if the learner has a
-// seed.
+// parameters returns the learner's parameters that flags set, and the seed if the learner has a seed.
 func (f *learnerFlags) parameters(d learners.Description) map[string]string {
 	paramTexts := map[string]string{}
 	for name, text := range f.paramTexts {
@@ -369,8 +365,7 @@ func (f *learnerFlags) flagged(err error) error {
 	return err
 }
 
-// taskFor returns the task for a table: the learner's only task, the task of --task, or the task
-// that the cells of the target suggest.
+// taskFor returns the learner's only task, or the task of --task, or the task that the cells of the target suggest.
 func (f *learnerFlags) taskFor(t *dataset.Table) learners.Task {
 	d := f.description()
 	switch {
@@ -382,9 +377,8 @@ func (f *learnerFlags) taskFor(t *dataset.Table) learners.Task {
 	return d.Tasks[0]
 }
 
-// assumed returns a note for the report if the task was guessed: --task is not given, and the only
-// values of the target are 0 and 1, or −1 and 1. The note names the task and the flag that changes
-// it. Otherwise assumed returns "".
+// assumed returns a note with the task and the flag that changes it if the task was guessed: --task is not given,
+// and the only values of the target are 0 and 1, or −1 and 1. Otherwise it returns "".
 func (f *learnerFlags) assumed(t *dataset.Table, task learners.Task) string {
 	d := f.description()
 	if f.task != "" || !d.Supports(learners.Regression) || !d.Supports(learners.Classification) {
@@ -441,8 +435,7 @@ func learnersThat(supports func(learners.Description) bool) (names []string) {
 // streamLearners lists the learners that --stream supports: they can read a table in passes.
 func streamLearners() []string { return learnersThat(learners.Description.ReadsRows) }
 
-// checkpointLearners lists the learners that can save the state of an unfinished fit
-// (--checkpoint).
+// checkpointLearners lists the learners that can save the state of an unfinished fit (--checkpoint).
 func checkpointLearners() []string { return learnersThat(learners.Description.Checkpoints) }
 
 // epochTrace records each epoch of a fit, for --trace.
@@ -469,8 +462,7 @@ func (t *epochTrace) check() error {
 	return nil
 }
 
-// keys returns a hash of each row of the table if the learner draws rows by their hashes, and
-// otherwise nil.
+// keys returns a hash of each row of the table if the learner draws rows by their hashes, and otherwise nil.
 func (f *learnerFlags) keys(enc *dataset.Encoder, t *dataset.Table) ([]uint64, error) {
 	if !f.description().ReadsRows() {
 		return nil, nil

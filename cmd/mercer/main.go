@@ -15,9 +15,8 @@
 //	mercer devices
 //	mercer demo
 //
-// The exit status is 0 on success, 1 after a failure because of the data or the machine, 2
-// after wrong use, and 128 plus the number of the signal after an interrupt: 130 after SIGINT
-// (Ctrl-C) and 143 after SIGTERM.
+// The exit status is 0 on success, 1 after a failure because of the data or the machine, 2 after wrong use, and 128
+// plus the number of the signal after an interrupt: 130 after SIGINT (Ctrl-C) and 143 after SIGTERM.
 package main
 
 import (
@@ -42,8 +41,7 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
-// app is one call of the command. It has the streams, the flags that all subcommands share, and a
-// lock with which an interrupt waits for the end of a write.
+// app is one call of the command. Its lock lets an interrupt wait for the end of a write.
 type app struct {
 	stdin  io.Reader
 	stdout standardOutput
@@ -100,9 +98,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return code
 }
 
-// interruptible runs f. After ctx is done, it waits for the end of f for at most gracePeriod, or
-// without a limit if a.lasting is set: a read from a terminal or a pipe does not end with the
-// context. It always waits for the end of a write that has started, and prevents later writes.
+// interruptible runs f. After ctx is done, it waits for the end of f for at most gracePeriod, or without a limit if
+// a.lasting is set. It always waits for the end of a write that has started, and prevents later writes.
 func (a *app) interruptible(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
@@ -175,8 +172,7 @@ help tables.`,
 	return root
 }
 
-// fitTerminal wraps the descriptions of a command and of its subcommands to the width of a
-// terminal.
+// fitTerminal wraps the descriptions of a command and of its subcommands to the width of a terminal.
 func fitTerminal(c *cobra.Command) {
 	paragraphs := strings.Split(c.Long, "\n\n")
 	for i, p := range paragraphs {
@@ -253,8 +249,7 @@ func (a *app) openNamed(name string) (backend.Device, error) {
 	})
 }
 
-// openDevices opens the list of devices in --device, which share the work. closeAll closes all of
-// them.
+// openDevices opens the list of devices in --device. closeAll closes all of them.
 func (a *app) openDevices() (list []backend.Device, closeAll func(), err error) {
 	closeAll = func() {
 		for _, dev := range list {

@@ -16,21 +16,18 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// garbagePercent is the amount of garbage, in percent of the live memory, at which a collection
-// starts. With Go's default of 100 a fit would take twice its planned memory. Frequent collections
-// are fast here, because most of the live data are arrays without pointers, which the collector
-// does not scan.
+// garbagePercent is the amount of garbage, in percent of the live memory, at which a collection starts. Most of the
+// live data are arrays without pointers, which the collector does not scan, so that frequent collections are fast.
 const garbagePercent = 5
 
 // slack is the number of bytes of garbage below which the collector does not run.
 const slack = 4 << 20
 
-// ballast counts as live memory, so that the collector runs only after slack bytes of garbage. It
-// is never written, and therefore takes address space but no memory.
+// ballast counts as live memory, so that the collector runs only after slack bytes of garbage. It is never written,
+// and takes no memory.
 var ballast []byte
 
-// systemLimit is the memory limit of the Go runtime at the start of the process: the value of
-// GOMEMLIMIT, if set.
+// systemLimit is the memory limit of the Go runtime at the start of the process: the value of GOMEMLIMIT, if set.
 var systemLimit = debug.SetMemoryLimit(-1)
 
 // limitGarbage sets the garbage collector's parameters for the rest of the process.
@@ -42,9 +39,8 @@ func limitGarbage() {
 	debug.SetMemoryLimit(systemLimit)
 }
 
-// A budget limits the memory of the data of one call and of all results computed from the data. The
-// limit is --memory, or 80 % of the memory that the process may use, and excludes the program
-// itself. A budget also records the planned memory.
+// A budget limits the memory of the data of one call and of all results, without the program itself, to --memory or
+// 80 % of the memory that the process may use. It also records the planned memory.
 type budget struct {
 	program  int64 // bytes of the process before data are read, plus the device's workspace
 	heap     int64 // bytes of the heap before data are read
@@ -56,8 +52,7 @@ type budget struct {
 	planned int64
 }
 
-// newBudget returns the budget of a call. It measures the memory of the program, and must be called
-// before data are read.
+// newBudget returns the budget of a call. It must be called before data are read, because it measures the program.
 func (a *app) newBudget(dev backend.Device) *budget {
 	debug.FreeOSMemory() // collects the garbage
 	b := &budget{heap: heapBytes(), limit: a.memoryLimit()}
@@ -74,8 +69,7 @@ func (a *app) newBudget(dev backend.Device) *budget {
 	return b
 }
 
-// memoryLimit returns --memory, or else 80 % of the memory that the process may use, or 0 if that
-// size is unknown.
+// memoryLimit returns --memory, or else 80 % of the memory that the process may use, or 0 if that is unknown.
 func (a *app) memoryLimit() int64 {
 	if free, ok := backend.HostMemory(); a.memory == 0 && ok {
 		return free / 10 * 8
@@ -96,8 +90,8 @@ func heapBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// dataBytes returns the current size of the data. For a small table, up to slack bytes, it includes
-// garbage, because a collection would take a tenth of the time of a small fit.
+// dataBytes returns the current size of the data. For a table of up to slack bytes it includes garbage, because a
+// collection would take a tenth of the time of a small fit.
 func (b *budget) dataBytes() int64 {
 	bytes := heapBytes() - b.heap
 	if bytes > slack || b.limit < 16*slack {
@@ -106,10 +100,9 @@ func (b *budget) dataBytes() int64 {
 	return max(bytes, 0)
 }
 
-// note raises the planned memory of the call to at least the given number of bytes. Once fits have
-// started, it also sets the memory limit of the Go runtime. Above this limit, the runtime collects
-// garbage and returns memory to the system before it allocates more. The limit is slightly above
-// the plan: if the live data alone exceeded it, the collector would take up to half of the time.
+// note raises the planned memory of the call to at least the given number of bytes. Once fits have started, it also
+// sets the memory limit of the Go runtime, slightly above the plan: if the live data alone exceeded the limit, the
+// collector would take up to half of the time.
 func (b *budget) note(bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -119,9 +112,8 @@ func (b *budget) note(bytes int64) {
 	}
 }
 
-// manyFits allows more garbage until end is called: 64 MiB, or a tenth of the free memory if that
-// is less. Without manyFits, garbage collection would take a third of the time of fits that last
-// milliseconds.
+// manyFits allows more garbage until end is called: 64 MiB, or a tenth of the free memory if that is less.
+// Otherwise garbage collection takes a third of the time of fits that last milliseconds.
 func (b *budget) manyFits() (end func()) {
 	dataBytes := b.dataBytes()
 	extraBytes := min(64<<20, max(b.limit-dataBytes, 0)/10)
@@ -130,8 +122,7 @@ func (b *budget) manyFits() (end func()) {
 	return limitGarbage
 }
 
-// planEncoding plans the memory of the matrices of a table. If they exceed the limit, the error
-// ends with the given advice.
+// planEncoding plans the memory of the matrices of a table. If they exceed the limit, the error ends with advice.
 func (b *budget) planEncoding(t *dataset.Table, e *dataset.Encoder, advice string) error {
 	if e.Sparse() {
 		return b.planSparse(t, e, advice)
@@ -156,8 +147,8 @@ func (b *budget) planDense(t *dataset.Table, e *dataset.Encoder, advice string) 
 	return nil
 }
 
-// planSparse plans the memory of sparse features. A matrix takes 12 bytes for each nonzero value
-// and 8 for each row. Its construction takes the same amount of memory in addition.
+// planSparse plans the memory of sparse features, 12 bytes for each nonzero value and 8 for each row, and as much
+// again for their construction.
 func (b *budget) planSparse(t *dataset.Table, e *dataset.Encoder, advice string) error {
 	dataBytes, nonzeros := b.dataBytes(), e.Nonzeros(t)
 	required := dataBytes + 2*(12*nonzeros+8*int64(t.Rows()+1))
@@ -185,9 +176,9 @@ func ofTexts(e *dataset.Encoder) string {
 	return fmt.Sprintf(", of which %d are features of texts, %d of them of column %.60q", numbers, widest, in)
 }
 
-// fitting limits a fit to the memory that the data do not use, and records the planned memory of
-// the fit. It measures the data only before the first fit: later, idle workers of the device still
-// refer to matrices of completed fits.
+// fitting limits a fit to the memory that the data do not use, and records the planned memory of the fit. It
+// measures the data only before the first fit, because idle workers of the device still refer to matrices of
+// completed fits.
 func (b *budget) fitting(ctx context.Context, o *learners.Options) context.Context {
 	if b.data == 0 {
 		b.data = max(b.dataBytes(), 1)
@@ -199,17 +190,15 @@ func (b *budget) fitting(ctx context.Context, o *learners.Options) context.Conte
 	return planned.With(ctx, func(bytes int64) { b.note(b.data + bytes) })
 }
 
-// addData adds bytes to the size of the data, for example for the kernel values of all rows after a
-// search on some rows.
+// addData adds bytes to the size of the data.
 func (b *budget) addData(bytes int64) {
 	if b.data > 0 {
 		b.data += bytes
 	}
 }
 
-// blocks adds the memory of a table that is read in blocks: three blocks, and the matrices made
-// from one block. first is the first block, which is the largest. The file size is not used,
-// because the file may be compressed.
+// blocks adds the memory of a table that is read in blocks: three blocks, and the matrices made from one block.
+// first is the first block, which is the largest.
 func (b *budget) blocks(first *mat.Dense) {
 	rows, cols := first.Dims()
 	b.addData(4 * 8 * int64(rows) * int64(cols))

@@ -29,8 +29,7 @@ import (
 // learners' memory that does not grow with the data.
 const planSlack = 32 << 20
 
-// planRows is the number of rows of the large table, for learners that would take minutes with the
-// default number.
+// planRows is the number of rows of the large table, for learners that would take minutes with the default number.
 var planRows = map[string]int{"rvc": 500, "rvm": 1000, "gaussian-process": 2000, "lasso": 1000}
 
 // planParameters are parameters with which a fit takes less time, or has less output, at almost the
@@ -159,9 +158,8 @@ func TestPlanOfFewFeatures(t *testing.T) {
 	}
 }
 
-// TestPlanOfWideTable checks the plans of all learners, of svc with probabilities, and of tune. The
-// table has ten times more features than rows. Reading columns of numbers must not take several
-// times the memory of the columns.
+// TestPlanOfWideTable checks the plans of all learners, of svc with probabilities, and of tune. The table has ten
+// times more features than rows. Reading columns of numbers must not take several times the memory of the columns.
 func TestPlanOfWideTable(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.SkipOrFail(t, "proc", "the peak of a process is read from /proc")
@@ -185,9 +183,8 @@ func TestPlanOfWideTable(t *testing.T) {
 				args = append(args, "--target", target)
 			}
 			args = append(args, tables[target])
-			// The plans of these learners may exceed the peak. They count all columns that may
-			// become active, or the Hessian matrix of the method that replaces L-BFGS if L-BFGS is
-			// slow.
+			// The plans of these learners may exceed the peak. They count all columns that may become active, or
+			// the Hessian matrix of the method that replaces L-BFGS if L-BFGS is slow.
 			if slices.Contains([]string{"l0", "lasso", "logistic"}, d.Name) {
 				planOf(t, args)
 				return
@@ -256,8 +253,7 @@ func TestPlanOfWideMatrix(t *testing.T) {
 				args = append(args, "--target", "x1")
 			}
 			planned, peak := planOf(t, args)
-			// The plan of svc counts copies of X for shrinking. A fit to so few rows does not
-			// shrink.
+			// The plan of svc counts copies of X for shrinking. A fit to so few rows does not shrink.
 			if float64(planned) > 1.4*float64(peak) {
 				t.Errorf("the process took only %d bytes, but %d were planned", peak, planned)
 			}
@@ -314,9 +310,8 @@ func wideParameters(d learners.Description) []string {
 	return append(slices.Clone(needs[d.Name]), planParameters[d.Name]...)
 }
 
-// TestPlanOfResamplingIsThePeak checks the plans of cv and bootstrap. A plan must count the whole
-// table, and the rows and the fit of the largest model. A plan that exceeds --memory must give an
-// error.
+// TestPlanOfResamplingIsThePeak checks the plans of cv and bootstrap. A plan must count the whole table, and the
+// rows and the fit of the largest model. A plan that exceeds --memory must give an error.
 func TestPlanOfResamplingIsThePeak(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.SkipOrFail(t, "proc", "the peak of a process is read from /proc")
@@ -404,8 +399,7 @@ func TestPlansOfTunePredictAndEvaluateAreThePeak(t *testing.T) {
 			}
 		}
 	}
-	// If the table and its matrix exceed --memory, the command fails before it allocates the
-	// matrix.
+	// If the table and its matrix exceed --memory, the command fails before it allocates the matrix.
 	if _, err := output(t, []string{"fit", "--model", model, "--learner", "ridge", "--target", "number", table("number", 300)}); err != nil {
 		t.Fatal(err)
 	}
@@ -419,8 +413,7 @@ func TestPlansOfTunePredictAndEvaluateAreThePeak(t *testing.T) {
 	}
 }
 
-// TestPlanOfTexts checks the plan of a fit to texts. It must count the copy of the kernel values in
-// the model.
+// TestPlanOfTexts checks the plan of a fit to texts. It must count the copy of the kernel values in the model.
 func TestPlanOfTexts(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.SkipOrFail(t, "proc", "the peak of a process is read from /proc")
@@ -509,8 +502,7 @@ func TestTunePlansItsLastFit(t *testing.T) {
 	}
 }
 
-// output runs the command in a new process. If the command fails, the error contains its standard
-// error output.
+// output runs the command in a new process. If the command fails, the error contains its standard error output.
 func output(t *testing.T, args []string) ([]byte, error) {
 	t.Helper()
 	executable, err := os.Executable()
@@ -534,8 +526,7 @@ func checkPlan(t *testing.T, d learners.Description, args []string) int64 {
 	return planned
 }
 
-// planOf runs mercer, returns the planned memory and the peak memory, and fails if the peak exceeds
-// the plan.
+// planOf runs mercer, returns the planned memory and the peak memory, and fails if the peak exceeds the plan.
 func planOf(t *testing.T, args []string) (planned, peak int64) {
 	t.Helper()
 	out, err := output(t, args)

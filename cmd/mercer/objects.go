@@ -20,14 +20,12 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// objectFlags are the flags for a column of texts or trees that is the only input. The learner then
-// gets the kernel precomputed() instead of features.
+// objectFlags are the flags for a column of texts or trees that is the only input of the kernel precomputed().
 type objectFlags struct {
 	text, tree string
 	kernel     objects.Kernel // nil if the input consists of features
 
-	// These fields are for --tfidf, which adds n-grams of a text to the features from other
-	// columns.
+	// These fields are for --tfidf, which adds n-grams of a text to the features from other columns.
 	analyzer  string
 	ngrams    []int
 	minDF     float64
@@ -224,8 +222,8 @@ func (a *app) trainingPoints(ctx context.Context, source string, k objects.Kerne
 	return densePoints(source, h, err)
 }
 
-// complete computes, if needsKernel is true, the kernel values among the training objects of a
-// model of texts or trees.
+// complete computes, if needsKernel is true, the kernel values among the training objects of a model of texts or
+// trees.
 func (a *app) complete(ctx context.Context, b modelfile.Bundle, needsKernel bool) (modelfile.Bundle, error) {
 	if !needsKernel {
 		return b, nil
@@ -260,9 +258,9 @@ func densePoints(source string, h backend.Host[float64], err error) (*mat.Dense,
 	return mat.NewDense(h.Rows, h.Cols, h.Data), nil
 }
 
-// encodeScored encodes rows whose predictions will be compared with their targets. names lists the
-// classes: first the classes of the model, then the classes that occur only in the rows. A notice
-// gives the number of rows of these new classes, because all predictions for them are wrong.
+// encodeScored encodes rows whose predictions will be compared with their targets. names lists the classes of the
+// model, then the classes that occur only in the rows, for which all predictions are wrong: a notice gives the
+// number of their rows.
 func (a *app) encodeScored(ctx context.Context, b modelfile.Bundle, t *dataset.Table) (x mat.Matrix, y *mat.Dense, names []string, err error) {
 	if len(b.Encoder.Outputs) > 0 {
 		if y, names, err = b.Encoder.ScoredTargets(t); err != nil {

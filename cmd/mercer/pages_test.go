@@ -22,18 +22,16 @@ var (
 	inlineCommand = regexp.MustCompile("`(mercer [^`]*)`")
 	// console matches a block of commands, each after "$ ", with their output.
 	console = regexp.MustCompile("(?s)(```console\n)(.*?)(```)")
-	// prompt matches a command of a console block. A command continues after a line that ends with
-	// a backslash.
+	// prompt matches a command of a console block. A command continues after a line that ends with a backslash.
 	prompt      = regexp.MustCompile(`(?m)^\$ ((?:[^\n]*\\\n)*[^\n]*)\n`)
 	pagePicture = regexp.MustCompile(`\]\((?:\.\./)?pictures/([^)]*\.svg)\)`)
 )
 
-// TestPages runs every command under "Pictures" of docs/learners.md and every console block of
-// docs/guide, in a folder with the tables of the repository. The output of a command in a console
-// block must equal the output on the page (see sameOutput). A command of each page must draw the
-// pictures of the page. The words in a picture must be those of the same picture in docs/pictures,
-// and docs/pictures must have no other pictures. With -update the test writes the outputs and the
-// pictures to the pages.
+// TestPages runs every command under "Pictures" of docs/learners.md and every console block of docs/guide, in a
+// folder with the tables of the repository. The output of a command in a console block must equal the output on the
+// page (see sameOutput). A command of each page must draw the pictures of the page. The words in a picture must be
+// those of the same picture in docs/pictures, and docs/pictures must have no other pictures. With -update the test
+// writes the outputs and the pictures to the pages.
 func TestPages(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -178,8 +176,7 @@ func commandFolder(t *testing.T) string {
 	return folder + string(os.PathListSeparator) + os.Getenv("PATH")
 }
 
-// tablesOf copies the tables of the repository to a new folder, with their paths, and returns the
-// folder.
+// tablesOf copies the tables of the repository to a new folder, with their paths, and returns the folder.
 func tablesOf(t *testing.T, root string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -243,13 +240,12 @@ var (
 	pageNumber   = regexp.MustCompile(`[-−]?[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?`)
 )
 
-// sameOutput reports whether the output of a command equals the output on a page. A line "…" of the
-// page matches any number of lines. Spaces and measured parts are not compared. Integers must be
-// equal. Other numbers may differ by at most one unit of the last digit shown, or by a relative
-// 1e-4 if more than eight digits are shown. The bound 1e-4 is for the parameters σ and λ of
-// Gaussian processes. Their search ends where the gradient of the log likelihood with respect to ln
-// σ and ln λ is below 7.7e-5. The negative Hessian has eigenvalues ≥ 1.7 at the optima on the
-// pages. Two searches therefore differ by at most 2·7.7e-5/1.7 = 9e-5. The pages set the tolerance
+// sameOutput reports whether the output of a command equals the output on a page. A line "…" of the page matches
+// any number of lines. Spaces and measured parts are not compared. Integers must be equal. Other numbers may differ
+// by at most one unit of the last digit shown, or by a relative 1e-4 if more than eight digits are shown. The bound
+// 1e-4 is for the parameters σ and λ of Gaussian processes. Their search ends where the gradient of the log
+// likelihood with respect to ln σ and ln λ is below 7.7e-5. The negative Hessian has eigenvalues ≥ 1.7 at the
+// optima on the pages. Two searches therefore differ by at most 2·7.7e-5/1.7 = 9e-5. The pages set the tolerance
 // 1e-10 for svc.
 func sameOutput(want, got string) bool {
 	split := func(text string) (lines []string) {
@@ -304,9 +300,8 @@ func sameNumber(printed, value string) bool {
 	return math.Abs(a-b) <= min(unitA, unitB)*(1+1e-9) // the factor allows for the rounding of a and b to float64
 }
 
-// samePictures compares the pictures that the commands of a page drew, in the first folder, with
-// the files of the same names in the second folder. With -update it replaces the files in the
-// second folder.
+// samePictures compares the pictures that the commands of a page drew, in the first folder, with the files of the
+// same names in the second folder. With -update it replaces the files in the second folder.
 func samePictures(t *testing.T, folder, reference string, names []string) {
 	t.Helper()
 	for _, name := range names {
@@ -361,8 +356,7 @@ func TestSameOutput(t *testing.T) {
 	}
 }
 
-// wordsOf returns the texts of an SVG picture, except for numbers at ticks, which may depend on
-// rounding.
+// wordsOf returns the texts of an SVG picture, except for numbers at ticks, which may depend on rounding.
 func wordsOf(t *testing.T, name string) (texts []string) {
 	t.Helper()
 	data, err := os.ReadFile(name)

@@ -16,8 +16,8 @@ type panel struct {
 	*plot.Plot
 	Legend legend
 
-	// ratio is the length of one unit on the y axis divided by the length of one unit on the x
-	// axis. If it is 0, the axes fill the panel.
+	// ratio is the length of a unit on the y axis divided by that on the x axis. If it is 0, the axes fill the
+	// panel.
 	ratio float64
 	class string // the reader of a page selects all series of a class together; "" means that each series is selected by its own name
 	err   error  // first error in drawing a series
@@ -64,8 +64,7 @@ const (
 	legendGap   = 2 * vg.Millimeter // distance between the label of the x axis and the legend
 )
 
-// layout returns the width of a column of the legend, the number of columns, and the number of
-// visible entries.
+// layout returns the width of a column of the legend, and the numbers of columns and of visible entries.
 func (l *legend) layout(width vg.Length) (column vg.Length, columns, visible int) {
 	for _, e := range l.entries {
 		column = max(column, markWidth+4*markGap+l.style.Width(e.name))
@@ -90,8 +89,7 @@ func (l *legend) height(width vg.Length) vg.Length {
 	return legendGap + vg.Length((visible+columns-1)/columns)*l.line()
 }
 
-// draw draws the legend at the top of c. If not all entries fit, the last line says how many are
-// missing.
+// draw draws the legend at the top of c. If not all entries fit, the last line says how many are missing.
 func (l *legend) draw(c draw.Canvas) {
 	width := c.Max.X - c.Min.X
 	column, columns, visible := l.layout(width)
@@ -122,8 +120,8 @@ func truncated(style text.Style, s string, width vg.Length) string {
 	return s
 }
 
-// pageSize returns the size of a page of panels of the given size, each with a legend below it. If
-// the axes of a single panel need less height, the page is lower.
+// pageSize returns the size of a page of panels of the given size, each with a legend below it. The page is lower
+// if the axes of a single panel need less height.
 func pageSize(rows [][]*panel, width, height vg.Length) (w, h vg.Length) {
 	w = vg.Length(len(rows[0])) * width
 	legend := legendHeight(rows, tilesOf(rows, 0).width(w))
@@ -168,8 +166,7 @@ func (t tiles) width(page vg.Length) vg.Length {
 	return (page - t.PadLeft - t.PadRight - vg.Length(t.Cols-1)*t.PadX) / vg.Length(t.Cols)
 }
 
-// drawPanels draws rows with equal numbers of panels on a page and aligns their axes. The area of a
-// nil panel stays blank.
+// drawPanels draws rows with equal numbers of panels on a page and aligns their axes. A nil panel stays blank.
 func drawPanels(rows [][]*panel, page draw.Canvas) {
 	page.SetColor(color.White)
 	page.Fill(page.Rectangle.Path())

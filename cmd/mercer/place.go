@@ -12,9 +12,8 @@ import (
 	"github.com/mercer-go/mercer/internal/atomicfile"
 )
 
-// checkOutput checks an output path before the work begins: path must name a file that can be
-// written and that is not one of the files in inputs. It tests the folder by creating and removing a
-// file.
+// checkOutput checks, before the work begins, that path names a file that can be written and that is not in inputs.
+// It tests the folder by creating and removing a file.
 func (a *app) checkOutput(ctx context.Context, flag, path string, inputs ...string) error {
 	to, err := os.Stat(path)
 	if err == nil {
@@ -60,8 +59,8 @@ func makeFolder(flag, path string) error {
 	return err
 }
 
-// sameFile reports whether the input file name and the output path are the same file, possibly
-// under different names or through links. to describes the file at path, or is nil.
+// sameFile reports whether the input file name and the output path are the same file, possibly through links. to
+// describes the file at path, or is nil.
 func (a *app) sameFile(path string, to fs.FileInfo, name string) bool {
 	from, err := os.Stat(name)
 	if name == "-" {

@@ -61,8 +61,7 @@ func (a *app) plotCommand() *cobra.Command {
 	return c
 }
 
-// drawCommand completes the command for a kind of plot, which reads a table and draws a picture.
-// The argument inputs lists the other input files of the command.
+// drawCommand completes a command that reads a table and draws a picture. inputs lists its other input files.
 func (a *app) drawCommand(c *cobra.Command, inputs *[]string, f func(ctx context.Context, file string) (picture, error)) *cobra.Command {
 	var out plotOut
 	c.Args = requireOneFile

@@ -11,8 +11,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestReliability compares the mean probabilities and the frequencies of bins with values computed
-// by hand.
+// TestReliability compares the mean probabilities and the frequencies of bins with values computed by hand.
 func TestReliability(t *testing.T) {
 	classes := learners.Classes{Labels: []float64{3, 7}, Names: []string{"a", "b"}}
 	proba := mat.NewDense(5, 2, []float64{0.98, 0.02, 0.92, 0.08, 0.5, 0.5, 0, 1, 0.05, 0.95})

@@ -175,8 +175,8 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 	return picture{title: fmt.Sprintf("%s over %s and %s", title, xName, yName), rows: [][]*panel{{p}}}, nil
 }
 
-// titleOf returns the title of a picture of boundaries, which is the name of the learner. For a
-// single model, kernel is ", " followed by the kernel with rounded numbers; otherwise it is "".
+// titleOf returns the name of the learner as the title of a picture of boundaries. For a single model, kernel is ",
+// " followed by the kernel with rounded numbers; otherwise it is "".
 func titleOf(list []drawnModel, values string) (title, kernel string) {
 	m := list[0].b.Model
 	switch k, ok := m.(interface{ Kernel() kernels.Kernel }); {
@@ -212,9 +212,8 @@ func (a *app) predictAcross(ctx context.Context, dev backend.Device, b modelfile
 	return o, x, err
 }
 
-// unitRatio returns the ratio of the axes for columns x and y in units of the models' scales: the
-// length of one unit on the y axis divided by that on the x axis. If the models have different
-// scales, it returns 0.
+// unitRatio returns the ratio of the axes for columns x and y: the length of a scale of the models on the y axis
+// divided by that on the x axis. If the models have different scales, it returns 0.
 func unitRatio(list []drawnModel, xName, yName string) (ratio float64) {
 	for i, m := range list {
 		var x, y float64
@@ -254,8 +253,7 @@ func classMarker(k, n int) draw.GlyphStyle {
 // The number of shapes is coprime to the 3 levels of lightness in classMarker: all pairs occur.
 var classShapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}}
 
-// hue returns the saturated color at the fraction h of the color circle, darkened by the factor
-// light.
+// hue returns the saturated color at the fraction h of the color circle, darkened by the factor light.
 func hue(h, light float64) color.Color {
 	channel := func(shift float64) uint8 {
 		_, fraction := math.Modf(h + shift)
@@ -292,11 +290,9 @@ var (
 // flatColor is the color of areas in which f = 0.
 var flatColor = color.Gray{0xd0}
 
-// addRegionNames writes the name of each class into the widest part of its region, because many
-// classes do not have distinct colors.
+// addRegionNames writes the name of each class into the widest part of its region.
 func addRegionNames(p *panel, r raster, classes learners.Classes) {
-	// depth is the distance from each cell to the nearest cell of another class, in steps along
-	// rows and columns.
+	// depth is the distance from each cell to the nearest cell of another class, in steps along rows and columns.
 	rows, cols := r.z.Dims()
 	depth := mat.NewDense(rows, cols, nil)
 	relax := func(i, j, di, dj int) {
@@ -383,8 +379,7 @@ func drawContours(p *panel, r raster, values *mat.Dense, targets []string, xs, y
 // maxRings is the maximum number of points with rings.
 const maxRings = 2000
 
-// ringLabels maps names that Facts returns for sparse kernel models to the legend's names for
-// points with rings. A model without any of these facts uses every sample.
+// ringLabels maps names that Facts returns for sparse kernel models to the legend's names for points with rings.
 var ringLabels = map[string]string{"support vectors": "support vectors", "relevance vectors": "relevance vectors", "support": "points with a coefficient", "centers": "centers"}
 
 // drawPoints draws rings around the points of sparse kernel models.

@@ -63,8 +63,7 @@ func (s *samples) fit(ctx context.Context, o learners.Options) (b modelfile.Bund
 	return b, err
 }
 
-// modelFlags name the models of a picture: files of models, or a learner that is fitted to the
-// table once for each of --values.
+// modelFlags name the models of a picture: files, or a learner that is fitted once for each of --values.
 type modelFlags struct {
 	resampleFlags
 	values string
@@ -275,8 +274,8 @@ func (a *app) plotBall(ctx context.Context, f *resampleFlags, theta float64, fil
 	p := newPanel("", "weight of "+names[0], "weight of "+names[1])
 	p.ratio = 1
 	p.grid()
-	// One contour passes through the ridge solution and one through the lasso solution. The other
-	// contours are at multiples of the distance between the optimum and the lasso solution.
+	// One contour passes through the ridge solution and one through the lasso solution. The others are at multiples
+	// of the distance between the optimum and the lasso solution.
 	minLoss := loss(ols.X, ols.Y)
 	increase := loss(lasso.X, lasso.Y) - minLoss
 	levels := []float64{loss(ridge.X, ridge.Y), minLoss + increase}

@@ -72,8 +72,7 @@ func (a *app) plotPath(ctx context.Context, f *resampleFlags, points int, file s
 		}
 		return mat.Col(nil, 0, learners.PartsOf(b.Model).Coef), nil
 	}
-	// The path ends at a λ where all weights are at most a hundredth of the largest weight in the
-	// slice first.
+	// The path ends at a λ where all weights are at most a hundredth of the largest weight in the slice first.
 	first, err := weights(1e-6)
 	if err != nil {
 		return pic, err

@@ -18,8 +18,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// numberInput returns the name of a column of numbers. If name is "", it returns the first such
-// column that is not in excluded. It returns an error for a model of sparse features.
+// numberInput returns the name of a column of numbers: name or, if that is "", the first such column not in
+// excluded. It returns an error for a model of sparse features.
 func numberInput(enc *dataset.Encoder, flag, name string, excluded ...string) (string, error) {
 	if enc.Sparse() {
 		return "", usagef("%s: the features of the model are sparse, and a picture needs columns of a dense table", flag)
@@ -41,8 +41,8 @@ func numberInput(enc *dataset.Encoder, flag, name string, excluded ...string) (s
 	return name, nil
 }
 
-// rowsAcross returns a table of points that differ only in the given columns. In each other column
-// all points have the value that replaces empty cells: the median or the most frequent value.
+// rowsAcross returns a table of points that differ only in the given columns. The other columns have the value that
+// replaces empty cells.
 func rowsAcross(enc *dataset.Encoder, n int, values map[string][]float64) (*dataset.Table, error) {
 	var columns []dataset.Column
 	for _, in := range enc.Inputs {
@@ -159,8 +159,8 @@ func (a *app) plotCurve(ctx context.Context, c *cobra.Command, f *modelFlags, xN
 	return picture{title: "Prediction over " + xName, rows: [][]*panel{{p}}}, nil
 }
 
-// addCurve draws the predictions of a model on a grid of values of a column. It adds a band: the
-// prediction intervals if level is not 0, or ± 2σ for a model with a variance.
+// addCurve draws the predictions of a model on a grid of values of a column, with a band: the prediction intervals
+// if level is not 0, or ± 2σ for a model with a variance.
 func (a *app) addCurve(ctx context.Context, p *panel, clr color.Color, m drawnModel, xName string, grid []float64, level float64) error {
 	o, x, err := a.predictAcross(ctx, m.dev, m.b, len(grid), map[string][]float64{xName: grid})
 	if err != nil {
@@ -271,9 +271,8 @@ func (a *app) plotCalibration(ctx context.Context, model, file string) (pic pict
 
 const allClasses = "all classes"
 
-// truthOf returns the targets of a table. If the class of a row did not occur in training, the
-// target is NaN, and a notice gives the number of these rows. If there is no other row, truthOf
-// returns an error.
+// truthOf returns the targets of a table. If the class of a row did not occur in training, the target is NaN, and a
+// notice gives the number of these rows. Without other rows, truthOf returns an error.
 func (a *app) truthOf(b modelfile.Bundle, t *dataset.Table) (*mat.Dense, error) {
 	truth, err := b.Encoder.Targets(t)
 	if err == nil || b.Encoder.Labels == nil {
@@ -296,8 +295,7 @@ func (a *app) truthOf(b modelfile.Bundle, t *dataset.Table) (*mat.Dense, error) 
 	return truth, nil
 }
 
-// maxCurves is the maximum number of classes with a calibration curve of their own, besides the
-// curve of all classes together.
+// maxCurves is the maximum number of classes with a calibration curve of their own.
 const maxCurves = 6
 
 // calibration compares predicted probabilities with observed frequencies.
@@ -307,9 +305,9 @@ type calibration struct {
 	error        float64 // mean difference between probability and frequency
 }
 
-// reliability divides the predicted probabilities of the selected classes into bins. For each
-// nonempty bin it returns the mean probability, the frequency of the classes, and the number of
-// probabilities. The error is a weighted mean of |mean probability − frequency| over the bins.
+// reliability divides the predicted probabilities of the selected classes into bins. For each nonempty bin it
+// returns the mean probability, the frequency of the classes, and the number of probabilities. The error is a
+// weighted mean of |mean probability − frequency|.
 func reliability(proba, truth *mat.Dense, classes learners.Classes, selected ...int) calibration {
 	const bins = 10
 	var n, sum, hits [bins]float64

@@ -99,14 +99,13 @@ func parsePixels(text string) (p pixels, err error) {
 	return p, nil
 }
 
-// scale returns the largest number of pixels per point with which a drawing of the given size fits
-// into the picture.
+// scale returns the largest number of pixels per point with which a drawing of the given size fits into the
+// picture.
 func (p pixels) scale(width, height vg.Length) float64 {
 	return min(float64(p.width)/width.Points(), float64(p.height)/height.Points())
 }
 
-// svgCanvas writes the width of each text into the SVG, so that the layout does not depend on the
-// fonts of the reader.
+// svgCanvas writes the width of each text into the SVG, so that the layout does not depend on the reader's fonts.
 type svgCanvas struct {
 	*vgsvg.Canvas
 	widths      []vg.Length
@@ -126,8 +125,8 @@ var (
 	prelude = regexp.MustCompile(`<svg width="[^"]*" height="[^"]*"`)
 )
 
-// svgPage draws rows of panels as an SVG picture. The layout uses the widths of the font Liberation
-// Sans. An interactive picture is for an HTML page: see hintGroup.
+// svgPage draws rows of panels as an SVG picture, with the text widths of the font Liberation Sans. An interactive
+// picture is for an HTML page: see hintGroup.
 func svgPage(rows [][]*panel, size pixels, interactive bool) ([]byte, error) {
 	width, height := pageSize(rows, panelWidth, panelHeight)
 	if size.width > 0 {

@@ -18,9 +18,8 @@ import (
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
-// scorePicture returns the picture of `mercer evaluate --plot`. For each numeric target, a row of
-// two panels shows predictions against true values, and residuals. For classes it shows the
-// confusion matrix and the ROC curves.
+// scorePicture returns the picture of `mercer evaluate --plot`. For each numeric target, a row of two panels shows
+// predictions against true values, and residuals. For classes it shows the confusion matrix and the ROC curves.
 func scorePicture(s *score, learner string, targets []string) (picture, error) {
 	pic := picture{title: "Predictions of " + learner}
 	if s.Confusion != nil {
@@ -79,9 +78,8 @@ func residualPanel(title string, points plotter.XYs) *panel {
 	return p
 }
 
-// confusionPanel draws a confusion matrix with class 0 at the top left. The color of a cell shows
-// the count of the cell as a fraction of the sum of its row. If there are at most maxShownClasses
-// classes, each cell contains its count.
+// confusionPanel draws a confusion matrix with class 0 at the top left. Colors show the fraction of the row; for at
+// most maxShownClasses classes, each cell contains its count.
 func confusionPanel(s *score, learner string) *panel {
 	p := newPanel(fmt.Sprintf("%s: accuracy %s of %s", learner, fourDigits(*s.Accuracy), count(s.N, "row")), "predicted", "true")
 	k := len(s.Classes)

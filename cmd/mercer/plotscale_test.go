@@ -61,8 +61,7 @@ func circles(t *testing.T, svg, style string) (centers []coordinates) {
 	return centers
 }
 
-// paths returns the points of each path with the given style. For a circle it returns only the
-// center.
+// paths returns the points of each path with the given style. For a circle it returns only the center.
 func paths(t *testing.T, svg, style string) (list [][]coordinates) {
 	t.Helper()
 	number := func(s string) float64 {
@@ -141,10 +140,9 @@ func TestBallsAreRound(t *testing.T) {
 	}
 }
 
-// TestMarginIsPerpendicular checks a picture of a machine with a linear kernel and one support
-// vector per class. In standardized coordinates, w is a multiple of the difference between the
-// support vectors. On the page, the boundary must therefore be perpendicular to the segment between
-// them and bisect it.
+// TestMarginIsPerpendicular checks a picture of a machine with a linear kernel and one support vector per class. In
+// standardized coordinates, w is a multiple of the difference between the support vectors. On the page, the
+// boundary must therefore be perpendicular to the segment between them and bisect it.
 func TestMarginIsPerpendicular(t *testing.T) {
 	data, err := os.ReadFile("../../docs/pictures/planes.csv")
 	if err != nil {
@@ -201,10 +199,9 @@ func TestMarginIsPerpendicular(t *testing.T) {
 	}
 }
 
-// TestZeroLevel checks that a line f = 0 on which f does not change its sign is drawn as a line,
-// and not as scattered cells. An area f = 0 must be gray. On XOR with the kernel (xᵀx')², the
-// kernel perceptron finds f = (x1 + x2)², which is 0 at both points of class −1 (Bunescu, Kernel
-// methods: the worked example of XOR).
+// TestZeroLevel checks that a line f = 0 on which f does not change its sign is drawn as a line, and not as
+// scattered cells. An area f = 0 must be gray. On XOR with the kernel (xᵀx')², the kernel perceptron finds f = (x1
+// + x2)², which is 0 at both points of class −1 (Bunescu, Kernel methods: the worked example of XOR).
 func TestZeroLevel(t *testing.T) {
 	quadratic := []string{"--learner", "kernel-perceptron", "--no-intercept", "--kernel", "polynomial(degree=2,c=0)"}
 	for name, c := range map[string]struct {
@@ -249,8 +246,7 @@ func TestZeroLevel(t *testing.T) {
 					t.Errorf("a line f = 0 is only %v long", l)
 				}
 				for _, p := range line {
-					// Each point has an error of a thousandth of a cell, whose width is 1.5, and a
-					// rounding error.
+					// Each point has an error of a thousandth of a cell, whose width is 1.5, and a rounding error.
 					if crossProduct := (p.y-a.y)*(b.x-a.x) - (p.x-a.x)*(b.y-a.y); math.Abs(crossProduct)/math.Hypot(b.x-a.x, b.y-a.y) > 3*(math.Sqrt2*maxRounding+2e-3) {
 						t.Fatalf("a point of f = 0 lies %v beside its line", crossProduct)
 					}

@@ -65,8 +65,8 @@ func newZeroLevel(r raster, m learners.Model, classes learners.Classes, x *mat.D
 	return l, nil
 }
 
-// neighborSign returns the sign of f at the neighbors of a point (i, j) on a line f = 0. If the
-// neighbors have both signs, it returns −1, the sign of the class that is predicted for f = 0.
+// neighborSign returns the sign of f at the neighbors of a point (i, j) on a line f = 0, or −1, the sign of the
+// class that is predicted for f = 0, if the neighbors have both signs.
 func (l *zeroLevel) neighborSign(i, j int, zero []bool) int {
 	sum, signs := 0, 0
 	for _, d := range [][2]int{{0, -1}, {0, 1}, {-1, 0}, {1, 0}} {
@@ -86,9 +86,8 @@ func (l *zeroLevel) neighborSign(i, j int, zero []bool) int {
 //
 //	|f| ≤ (m + d + 32)ε (|b| + Σ|a_i k(x_i, x)|)
 //
-// where m is the number of terms, d the number of features and ε = 2⁻⁵². This bounds the rounding
-// error of f (Higham 2002, section 3.1) if a kernel value has an error of at most d + 32 units in
-// the last place.
+// where m is the number of terms, d the number of features and ε = 2⁻⁵². This bounds the rounding error of f
+// (Higham 2002, section 3.1) if a kernel value has an error of at most d + 32 units in the last place.
 func zeros(m learners.Model, x *mat.Dense, f []float64) []bool {
 	zero := make([]bool, len(f))
 	for i, v := range f {
@@ -133,10 +132,9 @@ func zeros(m learners.Model, x *mat.Dense, f []float64) []bool {
 	return zero
 }
 
-// findTouches finds lines f = 0 with the same sign of f on both sides. It searches along the rows
-// of the raster, or along its columns. It accepts a minimum of |f| between two grid points if it is
-// below a millionth of the larger |f| at these points. Near the line, f grows with the square of
-// the distance, so that the minimum is within about a thousandth of a cell of the line.
+// findTouches finds lines f = 0 with the same sign of f on both sides, along the rows of the raster or along its
+// columns. It accepts a minimum of |f| between two grid points if it is below a millionth of the larger |f| at
+// these points.
 func (l *zeroLevel) findTouches(columns bool, f func(xs, ys []float64) ([]float64, error)) error {
 	along, across := l.x, l.y
 	valueAt := func(i, j int) (float64, int) { return math.Abs(l.z.At(i, j)), l.sign[i][j] }
@@ -164,9 +162,8 @@ func (l *zeroLevel) findTouches(columns bool, f func(xs, ys []float64) ([]float6
 	if len(list) == 0 {
 		return nil
 	}
-	// Each round divides each bracket into 32 steps, evaluates f at their ends, and keeps the two
-	// steps around the smallest |f|: the bracket becomes 16 times narrower. After all rounds a
-	// bracket is narrower than a millionth of two cells.
+	// Each round divides each bracket into 32 steps, and keeps the two steps around the smallest |f|. After all
+	// rounds a bracket is narrower than a millionth of two cells.
 	const steps, rounds = 32, 5
 	for range rounds {
 		var varying, fixed []float64
@@ -227,8 +224,8 @@ func (l *zeroLevel) findTouches(columns bool, f func(xs, ys []float64) ([]float6
 	return nil
 }
 
-// assignClasses sets values to the class at each point, or to +Inf in an area where f = 0. A point
-// on a line f = 0 gets the class beside the line.
+// assignClasses sets values to the class at each point, or to +Inf in an area where f = 0. A point on a line f = 0
+// gets the class beside the line.
 func (l *zeroLevel) assignClasses(values *mat.Dense, classes learners.Classes) {
 	for i, row := range l.sign {
 		for j, s := range row {

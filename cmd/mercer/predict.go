@@ -162,8 +162,8 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 	return a.print(ctx, string(text))
 }
 
-// addModel adds --model and the flags of input tables. With --model, --help shows only the flags
-// that the model supports.
+// addModel adds --model and the flags of input tables. With --model, --help shows only the flags that the model
+// supports.
 func (a *app) addModel(c *cobra.Command, model *string) {
 	c.Flags().StringVar(model, "model", "", "`FILE` of the model; --model FILE --help shows what it can do")
 	a.input.add(c.Flags())
@@ -226,8 +226,8 @@ func (f predictFlags) defined(b modelfile.Bundle) error {
 	return nil
 }
 
-// fittedWith returns the advice to fit the model again with the given parameter, which adds the
-// outputs that m lacks. It returns "" if the learner of m does not have the parameter.
+// fittedWith returns the advice to fit the model again with the given parameter, or "" if the learner of m lacks
+// it.
 func fittedWith(m learners.Model, parameter string) string {
 	if d, err := learners.Find(m.Learner()); err == nil {
 		if _, has := d.Parameter(parameter); has {
@@ -237,8 +237,7 @@ func fittedWith(m learners.Model, parameter string) string {
 	return ""
 }
 
-// openModel opens the device, the model and the table for predict and evaluate. With --stream,
-// which reads the table in blocks later, the table is nil.
+// openModel opens the device, the model and the table for predict and evaluate. With --stream, the table is nil.
 func (a *app) openModel(model, file string, stream bool) (dev backend.Device, b modelfile.Bundle, t *dataset.Table, memory *budget, err error) {
 	if model == "" {
 		return nil, b, nil, nil, usagef("--model FILE is needed: a model that mercer fit wrote")
@@ -289,8 +288,8 @@ type predictions struct {
 	columns []predictedColumn
 }
 
-// textBytes estimates the memory for writing the table, with 20 bytes for each number. The buffer
-// doubles when it grows, and takes this size twice; a copy takes it once.
+// textBytes estimates the memory for writing the table, with 20 bytes for each number: twice in a buffer that
+// doubles when it grows, and once in a copy.
 func (p *predictions) textBytes() int64 { return 3 * 20 * int64(p.N) * int64(len(p.columns)) }
 
 func (p *predictions) add(c predictedColumn) { p.columns = append(p.columns, c) }

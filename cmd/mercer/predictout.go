@@ -50,8 +50,8 @@ func (c predictedColumn) allJSONNumbers(n int) bool {
 	return c.kept || c.number != nil
 }
 
-// float returns the numbers of a column, and NaN for empty cells. It returns an error if a cell is
-// not a number, or is an integer that float64 would round.
+// float returns the numbers of a column, and NaN for empty cells. It returns an error for a cell that is not a
+// number, or that float64 would round.
 func (c predictedColumn) float(n int) ([]float64, error) {
 	if !c.allJSONNumbers(n) {
 		return nil, fmt.Errorf("column %q holds texts, and .npy is for numbers: use .npz, .parquet, .csv or .json", c.name)
@@ -119,8 +119,8 @@ func (p predictions) writeCSV(to io.Writer) error {
 	return w.Error()
 }
 
-// writeRecords writes a JSON object for each row. The keys of the object are the names of the
-// columns. The texts before, between and after surround the objects.
+// writeRecords writes a JSON object for each row, with the names of the columns as keys, and the texts before,
+// between and after the objects.
 func (p predictions) writeRecords(buf *bytes.Buffer, before, between, after string) error {
 	names, literal := make([][]byte, len(p.columns)), make([]bool, len(p.columns))
 	for j, c := range p.columns {

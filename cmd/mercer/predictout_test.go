@@ -112,8 +112,7 @@ func TestPredictionsInEveryFormat(t *testing.T) {
 	}
 }
 
-// TestNumbersOfKeptColumns checks that a cell becomes a number in JSON and NPY only if this
-// preserves its digits.
+// TestNumbersOfKeptColumns checks that a cell becomes a number in JSON and NPY only if this preserves its digits.
 func TestNumbersOfKeptColumns(t *testing.T) {
 	for _, c := range []struct {
 		cells   []string

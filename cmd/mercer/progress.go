@@ -13,8 +13,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// progress reports the progress of work on stderr: by a bar on a terminal, and by lines elsewhere.
-// It reports nothing in the first second.
+// progress reports the progress of work on stderr after one second: by a bar on a terminal, and by lines elsewhere.
 type progress struct {
 	w    io.Writer
 	bar  *progressbar.ProgressBar // nil if the report consists of lines

@@ -167,9 +167,8 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 	return r, nil
 }
 
-// encodeAll encodes all rows of a table, which finds errors about the whole table, and prepares the
-// division of rows. Kernel values of texts, trees and a Gram matrix do not depend on the division,
-// so that they are computed once.
+// encodeAll encodes all rows of a table, which finds errors about the whole table, and computes the kernel values
+// of texts, trees and a Gram matrix once, because they do not depend on the division of rows.
 func (r *resampling) encodeAll(ctx context.Context, t *validate.Table) (err error) {
 	r.table, r.fullEncoder, r.weights = t.Table, t.Encoder, t.Weights
 	if err := r.memory.planEncoding(r.table, r.fullEncoder, ""); err != nil {
@@ -352,8 +351,7 @@ func rowsAt(m *mat.Dense, rows []int) *mat.Dense {
 	return selected
 }
 
-// title returns the displayed name of a measure. If only some models have a value of the measure,
-// it appends their number.
+// title returns the displayed name of a measure, with the number of models that have it if not all have it.
 func title(m validate.Measure, models string) string {
 	if n := len(m.Defined()); n < len(m.Scores) {
 		return fmt.Sprintf("%s (%d of %s)", titles[m.Name], n, count(len(m.Scores), models))
@@ -428,8 +426,7 @@ func (r resampleReport) text() string {
 	return text
 }
 
-// outOfRows returns a phrase about the out-of-bag rows, with their number if some rows were never
-// out of bag.
+// outOfRows returns a phrase about the out-of-bag rows, with their number if some rows were never out of bag.
 func (r resampleReport) outOfRows() string {
 	if r.RowsOut < r.N {
 		return fmt.Sprintf("out-of-bag rows (%d of %d)", r.RowsOut, r.N)

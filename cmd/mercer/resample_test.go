@@ -140,8 +140,7 @@ func TestMeansAreOverModelsWithAValue(t *testing.T) {
 				if i < len(auc.Scores) && auc.Scores[i] != nil {
 					got = *auc.Scores[i]
 				}
-				// The fits are the same. The tolerance 1e-12 allows for another order of summation
-				// over 3 classes.
+				// The fits are the same. The tolerance 1e-12 allows for another order of summation over 3 classes.
 				if math.Abs(got-w) > 1e-12 || math.IsNaN(got) != math.IsNaN(w) {
 					t.Errorf("%d rare rows, mercer %q: model %d: AUC %v, want %v", rare, args, i+1, got, w)
 				}

@@ -30,8 +30,8 @@ func (a *app) outcomes(ctx context.Context, dev backend.Device, m learners.Model
 	return validate.Apply(ctx, dev, m, x, proba, func(fraction float64) { p.report(solvers.Progress{Stage: "predict", Fraction: fraction}) })
 }
 
-// scoreOf applies a model to encoded rows and compares the predictions with the targets. names are
-// the names of the classes, and weights are the weights of the rows, or nil.
+// scoreOf applies a model to encoded rows and compares the predictions with the targets. names are the names of the
+// classes, and weights are the weights of the rows, or nil.
 func (a *app) scoreOf(ctx context.Context, dev backend.Device, m learners.Model, names []string, x mat.Matrix, truth *mat.Dense, weights []float64) (*score, error) {
 	m = validate.Scorable(m)
 	o, err := a.outcomes(ctx, dev, m, x, true)

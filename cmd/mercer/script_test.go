@@ -248,8 +248,7 @@ func jsonHas(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// sameJSON requires that standard output is the same JSON object as in a file, except for times and
-// memory.
+// sameJSON requires that standard output is the same JSON object as in a file, except for times and memory.
 func sameJSON(ts *testscript.TestScript, neg bool, args []string) {
 	var objects [2]map[string]any
 	for i, name := range []string{"stdout", args[0]} {
@@ -294,8 +293,7 @@ func writeWide(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), text, 0o666))
 }
 
-// sparseTable returns a LIBSVM file. The last row contains the last feature, so that all features
-// exist.
+// sparseTable returns a LIBSVM file. The last row contains the last feature, so that all features exist.
 func sparseTable(rows, features int) (text []byte) {
 	for i := range rows {
 		label, sign := -1, 21+i*7%20

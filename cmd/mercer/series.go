@@ -15,9 +15,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// The methods below draw series on a panel, above the earlier series. A series with the name "" has
-// no entry in the legend. If a series cannot be drawn, the panel stores the error, which the
-// function that writes the picture returns.
+// The methods below draw series on a panel, above the earlier series. A series with the name "" has no entry in the
+// legend. The panel stores the first error.
 
 // setError stores an error in the panel if the panel has no error yet.
 func (p *panel) setError(err error) {
@@ -72,8 +71,7 @@ func (p *panel) stroke(name string, points plotter.XYs, style draw.LineStyle) pl
 	return line
 }
 
-// add adds the plotters of a series, unless an earlier step failed. An HTML page shows the values
-// of the points.
+// add adds the plotters of a series, unless an earlier step failed.
 func (p *panel) add(series string, points plotter.XYs, list ...plot.Plotter) {
 	if p.err == nil {
 		p.Add(hintGroup{series: series, points: points, x: p.X.Label.Text, y: p.Y.Label.Text})
@@ -129,8 +127,8 @@ func (p *panel) glyphs(marker draw.GlyphStyle, points plotter.XYs) *plotter.Scat
 	return dots
 }
 
-// rows draws markers at the rows for which include returns true, or at all rows if include
-// is nil. Without such rows it adds nothing to the legend.
+// rows draws markers at the rows for which include returns true; a nil include means all rows. Without such rows
+// there is no entry in the legend.
 func (p *panel) rows(name string, marker draw.GlyphStyle, xs, ys []float64, include func(i int) bool) {
 	var points plotter.XYs
 	for i := range xs {
@@ -166,9 +164,8 @@ func (p *panel) contour(r raster, level float64, style draw.LineStyle) {
 	p.Add(levelSet{line})
 }
 
-// levelSet is a plotter.Contour with a faster method GlyphBoxes, which returns boxes at two corners
-// of the grid. The method of plotter.Contour returns a box for each grid point, and the layout of a
-// picture calls it dozens of times.
+// levelSet is a plotter.Contour with a faster method GlyphBoxes, which returns boxes at two corners of the grid
+// only.
 type levelSet struct{ *plotter.Contour }
 
 // GlyphBoxes implements plot.GlyphBoxer.
@@ -219,8 +216,8 @@ func (s boxes) DataRange() (xmin, xmax, ymin, ymax float64) {
 	return xmin, xmax, ymin, ymax
 }
 
-// cells returns a box for each grid point of a raster, in the color of its value. Adjacent cells of
-// a row with the same value form one box, and so do the cells of adjacent equal rows.
+// cells returns boxes for the grid points of a raster, in the colors of their values. Equal adjacent cells of a
+// row, and equal adjacent rows, form one box.
 func cells(r raster, colorOf func(value float64) color.Color) (list []box) {
 	dx, dy := (r.x[1]-r.x[0])/2, (r.y[1]-r.y[0])/2
 	for i := 0; i < len(r.y); {
@@ -261,8 +258,7 @@ func (p *panel) upright() {
 	l.Rotation, l.XAlign, l.YAlign = math.Pi/2, draw.XRight, draw.YCenter
 }
 
-// curveColors are the colors of Okabe and Ito (2008), which readers with color blindness can
-// distinguish.
+// curveColors are the colors of Okabe and Ito (2008), which readers with color blindness can distinguish.
 var curveColors = []color.Color{
 	color.RGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xff}, color.RGBA{R: 0xe6, G: 0x9f, B: 0x00, A: 0xff},
 	color.RGBA{R: 0x00, G: 0x9e, B: 0x73, A: 0xff}, color.RGBA{R: 0xcc, G: 0x79, B: 0xa7, A: 0xff},
@@ -285,9 +281,8 @@ func faint(c color.Color) color.Color {
 	return color.NRGBA{R: uint8(r >> 8), G: uint8(g >> 8), B: uint8(b >> 8), A: 0x38}
 }
 
-// shade returns a color between white for a fraction of 0 and dark blue for a fraction of 1. The
-// darkness is proportional to the square root of the fraction, so that even the color of a small
-// fraction differs visibly from white.
+// shade returns a color between white for a fraction of 0 and dark blue for 1. The darkness is proportional to the
+// square root of the fraction, so that even a small fraction differs visibly from white.
 func shade(fraction float64) color.Color {
 	v := math.Sqrt(fraction)
 	mix := func(from, to float64) uint8 { return uint8(from + (to-from)*v) }
@@ -318,8 +313,8 @@ func (plainTicks) Ticks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// decades are ticks on an axis of decimal logarithms. They are at the powers of ten, and on a short
-// axis also at 2 and 5 times these powers.
+// decades are ticks on an axis of decimal logarithms, at the powers of ten, and on a short axis also at 2 and 5
+// times these powers.
 type decades struct{}
 
 // logTicks are the ticks of decades on a logarithmic axis.

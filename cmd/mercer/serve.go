@@ -177,8 +177,7 @@ func (a *app) serve(ctx context.Context, f serveFlags, path string) error {
 	return s.Serve(ctx, l, t)
 }
 
-// loadServed reads a model from a file, and makes the answer to /model from the same file, even if
-// another process replaces the file during the call.
+// loadServed reads a model from a file, and makes the answer to /model from the same version of the file.
 func loadServed(ctx context.Context, dev backend.Device, path string, prepare bool) (*serve.Loaded, error) {
 	file, err := os.Open(path)
 	if err != nil {

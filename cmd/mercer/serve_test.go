@@ -278,8 +278,7 @@ func TestServeTLS(t *testing.T) {
 			t.Errorf("got %.200s\nwant %.200s", got, want.String())
 		}
 	}
-	// reload sends SIGHUP and waits until the server has read the model the given number of times
-	// in total.
+	// reload sends SIGHUP and waits until the server has read the model the given number of times in total.
 	reload := func(times int) {
 		t.Helper()
 		if err := c.Process.Signal(syscall.SIGHUP); err != nil {

@@ -68,8 +68,8 @@ type shownModel struct {
 	cells []string // names of the columns whose values are printed for each point
 }
 
-// maxWeights limits the weights that show stores, and the coefficients from which it computes the
-// weights. Together they take at most three times 32 MB. Tests change this variable.
+// maxWeights limits the weights that show stores, and the coefficients from which it computes them, to at most
+// three times 32 MB.
 var maxWeights = 1 << 22
 
 // weightOfFeature is a row in the table of weights of a linear model.
@@ -98,8 +98,7 @@ func (a *app) show(ctx context.Context, f showFlags, file string) error {
 	return a.printJSONOrText(ctx, s, func() string { return s.text(f.rows) })
 }
 
-// newShown collects what mercer show prints about a model. It includes at most the given number of
-// points, or all points if the number is 0.
+// newShown collects what mercer show prints about a model, with at most maxPoints points, or all if maxPoints is 0.
 func newShown(b modelfile.Bundle, maxPoints int) (*shownModel, error) {
 	d, err := learners.Find(b.Model.Learner())
 	if err != nil {
@@ -202,8 +201,8 @@ func plainColumns(b modelfile.Bundle) []column {
 	return list
 }
 
-// featureWeights returns the weights of a linear model in decreasing order of magnitude, and the
-// intercept in the units of the table.
+// featureWeights returns the weights of a linear model in decreasing order of magnitude, and the intercept in the
+// units of the table.
 func featureWeights(parts learners.Parts, columns []column) ([]weightOfFeature, []float64) {
 	list := make([]weightOfFeature, len(columns))
 	intercept := slices.Clone(parts.Intercept)
@@ -229,9 +228,8 @@ func largest(v []float64) float64 {
 	return m
 }
 
-// weightedPoints returns the points of a kernel expansion in the units of the table, in decreasing
-// order of their coefficients. If maxPoints is not 0, it returns at most that number of points. A
-// sparse point has only its nonzero features.
+// weightedPoints returns the points of a kernel expansion in the units of the table, in decreasing order of their
+// coefficients, at most maxPoints if that is not 0. A sparse point has only its nonzero features.
 func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle, maxPoints int) []weightedPoint {
 	n, _ := parts.Points.Dims()
 	order, size := make([]int, n), make([]float64, n)
@@ -276,8 +274,8 @@ func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle, 
 	return list
 }
 
-// sparseCell adds the nonzero features of row i of x to values. It returns, as a text, the four
-// features that are largest in magnitude.
+// sparseCell adds the nonzero features of row i of x to values, and returns the four largest in magnitude as a
+// text.
 func sparseCell(values map[string]any, x backend.CSR[float64], i int, columns []column) string {
 	indices, stored := x.Row(i)
 	order := make([]int, len(indices))
@@ -465,8 +463,8 @@ func omittedText(n, rows int, word string) string {
 	return fmt.Sprintf("… and %s; --rows 0 prints all.\n", count(n-rows, "more "+word))
 }
 
-// savedReport is the part of a fitReport that is saved with the model. It has no times, so that two
-// fits to the same data give the same file.
+// savedReport is the part of a fitReport that is saved with the model. It has no times, so that equal fits give
+// equal files.
 type savedReport struct {
 	Report fitReport       `json:"report"`
 	Order  []string        `json:"order"`

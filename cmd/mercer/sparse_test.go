@@ -46,9 +46,8 @@ func denseTable(t *testing.T, text []byte, features int) []byte {
 	return b.Bytes()
 }
 
-// TestSparseTableGivesTheResultsOfTheDenseTable fits models to a LIBSVM file and to a CSV file with
-// the same numbers. Both models must give the same predictions for the rows of both files, and the
-// same scores.
+// TestSparseTableGivesTheResultsOfTheDenseTable fits models to a LIBSVM file and to a CSV file with the same
+// numbers. Both models must give the same predictions for the rows of both files, and the same scores.
 func TestSparseTableGivesTheResultsOfTheDenseTable(t *testing.T) {
 	const n, features, lambda = 40, 90, 0.5
 	l := gramLab{t, t.TempDir()}
@@ -123,8 +122,7 @@ func TestSparseTableGivesTheResultsOfTheDenseTable(t *testing.T) {
 			checkEqual(name, a[i], b[i])
 		}
 	}
-	// The rest compares the predicted classes of two support vector machines, and the parts of
-	// their models.
+	// The rest compares the predicted classes of two support vector machines, and the parts of their models.
 	for _, table := range tables {
 		l.mercer("fit", "--quiet", "--learner", "svc", "--no-standardize", "--target", "label", "--model", l.path(table+".st"), l.path(table))
 	}

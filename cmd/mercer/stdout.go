@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// standardOutput writes the results. It records the error of the first failed write, because some
-// callers, such as the code that writes help texts, ignore errors.
+// standardOutput writes the results, and records the error of the first failed write, because some callers ignore
+// it.
 type standardOutput struct {
 	io.Writer
 	err error

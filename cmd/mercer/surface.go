@@ -16,12 +16,12 @@ import (
 	"github.com/mercer-go/mercer/learners/tuning"
 )
 
-// A cell is almost white if its score is worse than the best score by the fraction surfaceWorst or
-// more, or for likelihoods by surfaceWorst nats per row or more.
+// A cell is almost white if its score is worse than the best score by at least the fraction surfaceWorst, or for
+// likelihoods by surfaceWorst nats per row.
 const surfaceWorst = 0.5
 
-// surfacePicture returns the picture of `mercer tune --plot`: the scores over λ and over the factor
-// of the kernel's parameters. Each trial is a row of cells with a cell for each λ.
+// surfacePicture returns the picture of `mercer tune --plot`: the scores over λ and over the factor of the kernel's
+// parameters, with a row of cells for each trial.
 func surfacePicture(res *tuning.Result) picture {
 	criterion := res.Params.Criterion
 	if len(res.Trials[res.Best].Factors) > 1 {
@@ -55,8 +55,7 @@ func surfacePicture(res *tuning.Result) picture {
 	return picture{title: "Scores of " + roundedKernel(res.Kernel()), rows: [][]*panel{{p}}}
 }
 
-// surfaceCells returns the cells of surfacePicture. All rows of cells end at the same abscissas,
-// also where the search has refined the grid of λ at an end.
+// surfaceCells returns the cells of surfacePicture. All rows of cells end at the same abscissas.
 func surfaceCells(res *tuning.Result, bestScore float64) boxes {
 	criterion := res.Params.Criterion
 	trials := slices.Clone(res.Trials)
@@ -100,14 +99,12 @@ func surfaceCells(res *tuning.Result, bestScore float64) boxes {
 	return cells
 }
 
-// surfaceShade returns the color of a score that is worse than the best by excess: dark blue for 0,
-// and almost white for surfaceWorst or more.
+// surfaceShade returns the color of a score that is worse than the best by excess: dark blue for 0.
 func surfaceShade(excess float64) color.Color {
 	return shade(max(0.01, 1-math.Sqrt(max(excess, 0)/surfaceWorst)))
 }
 
-// height returns the ordinate of a trial: the logarithm of the parameter that varies, or of the
-// common factor of several parameters.
+// height returns the ordinate of a trial: the logarithm of the parameter that varies, or of the common factor.
 func height(res *tuning.Result, t tuning.Trial) (y float64) {
 	if len(res.Params.Vary) == 1 {
 		for _, p := range kernels.Params(t.Kernel) {
@@ -122,8 +119,8 @@ func height(res *tuning.Result, t tuning.Trial) (y float64) {
 	return y
 }
 
-// between returns the interval of cell i, which extends halfway to centers[i-1] and to
-// centers[i+1]. At an end of the list, the two halves of the interval have equal widths.
+// between returns the interval of cell i, which extends halfway to the adjacent centers. A cell at an end of the
+// list has halves of equal width.
 func between(centers []float64, i int) (from, to float64) {
 	if len(centers) == 1 {
 		return centers[0] - 0.5, centers[0] + 0.5
@@ -138,8 +135,7 @@ func between(centers []float64, i int) (from, to float64) {
 	return centers[i] - cmp.Or(below, above), centers[i] + cmp.Or(above, below)
 }
 
-// scalesPicture draws the parameters of the best kernel as bars on a logarithmic scale. It is for
-// searches that varied each parameter separately.
+// scalesPicture draws the parameters of the best kernel, which varied separately, as bars on a logarithmic scale.
 func scalesPicture(res *tuning.Result) picture {
 	criterion := res.Params.Criterion
 	report := tuneReport{By: string(criterion)}

@@ -46,10 +46,9 @@ func TestTextsHaveThePredictionsOfScikitLearn(t *testing.T) {
 			}
 		}
 		fit("topic", "hours", "--lambda", "0.5", "--no-intercept")
-		// The features agree to 1e-12. Kernel values of rows of norm 1 therefore differ by at most
-		// 2e-12, and the matrices of 45 rows by at most 45·2e-12 in the norm. Their condition
-		// number is at most 45/λ + 1. For targets up to 55, the coefficients therefore differ by at
-		// most tol.
+		// The features agree to 1e-12. Kernel values of rows of norm 1 therefore differ by at most 2e-12, and the
+		// matrices of 45 rows by at most 45·2e-12 in the norm. Their condition number is at most 45/λ + 1. For
+		// targets up to 55, the coefficients therefore differ by at most tol.
 		const tol = 45 * 2e-12 * (45/0.5 + 1) * 55
 		got := predicted()
 		if len(got) != len(c.Hours) {

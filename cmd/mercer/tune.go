@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/learners/tuning"
 )
 
-// tuneRows is the default of --rows. The time of a search is proportional to the cube of this
-// number: 15 kernels take about 30 s for 2000 rows (one processor, Zen 4, November 2026).
+// tuneRows is the default of --rows. The time of a search is proportional to its cube: 15 kernels take about 30 s
+// for 2000 rows (one processor, Zen 4, November 2026).
 const tuneRows = 2000
 
 // tuneFlags are the flags of `mercer tune`.

@@ -37,8 +37,7 @@ func gridLearners() []string {
 	return names
 }
 
-// gridPoint is a setting of the grid. kernel is its kernel on texts or trees, or nil for a table of
-// numbers.
+// gridPoint is a setting of the grid. kernel is its kernel on texts or trees, or nil for a table of numbers.
 type gridPoint struct {
 	tuning.Setting
 	kernel objects.Kernel
@@ -237,8 +236,7 @@ type gridTrial struct {
 	Error      string            `json:"error,omitempty"`
 }
 
-// newGridReport makes the report of a grid. If several settings have the best score, it marks the
-// first.
+// newGridReport makes the report of a grid. It marks the first setting with the best score.
 func newGridReport(f *tuneFlags, task learners.Task, points []gridPoint, dev backend.Device, errorText func(error) string) tuneReport {
 	r := tuneReport{Program: "tune", By: f.criterion, Search: f.search, Learner: f.learner, Device: dev.Info().Device, Vary: []string{}, task: task}
 	for i, p := range points {
@@ -291,9 +289,8 @@ func (r tuneReport) gridText() string {
 	return texttable.Format("l"+strings.Repeat("l", len(r.Vary))+"rrr", lines)
 }
 
-// gridPicture draws the scores over the numeric parameter that has the most values. Each setting of
-// the other parameters is a line; if there are more than eight lines, only the best eight are
-// drawn.
+// gridPicture draws the scores over the numeric parameter that has the most values, with a line for each setting of
+// the other parameters, at most the eight best.
 func (r tuneReport) gridPicture() (pic picture, err error) {
 	number := func(t gridTrial, name string) (float64, bool) {
 		text := t.Parameters[name]

@@ -105,8 +105,8 @@ func (f *tuneFlags) parseKernels() ([]candidate, error) {
 	return list, nil
 }
 
-// checkVary returns an error for a name in --vary that is not a parameter of the kernel k, or that
-// a search cannot multiply by a factor. nil stands for a Gaussian kernel.
+// checkVary returns an error for a name in --vary that is not a parameter of the kernel k, or that a search cannot
+// multiply by a factor. nil stands for a Gaussian kernel.
 func (f *tuneFlags) checkVary(k kernels.Kernel) error {
 	text := "gaussian"
 	if k == nil {

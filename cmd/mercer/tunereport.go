@@ -169,8 +169,7 @@ func (r tuneReport) text() string {
 
 // trialsText returns a table of the trials, one for each kernel that was tried.
 func (r tuneReport) trialsText() string {
-	// If at most four parameters vary, each has a column. Otherwise only the text of the kernel
-	// below the table shows them.
+	// If at most four parameters vary, each has a column.
 	head, align := []string{""}, "l"
 	valueColumns := len(r.Vary) <= 4 && !r.several
 	if r.several {

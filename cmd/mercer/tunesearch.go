@@ -171,8 +171,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, file string) error {
 	return err
 }
 
-// setting is a scored setting: the parameters of the learner, and the kernel on texts or trees if
-// there is one.
+// setting is a scored setting: the parameters of the learner, and the kernel on texts or trees if there is one.
 type setting struct {
 	learner    string // "" means the learner that --learner names
 	paramTexts map[string]string
@@ -205,8 +204,8 @@ func sortSettings(settings []setting) {
 	slices.SortStableFunc(settings, func(a, b setting) int { return cmp.Compare(a.score, b.score) })
 }
 
-// search scores settings. It returns the report, the settings that have a score (the best first),
-// and a function that draws the scores as a picture.
+// search scores settings. It returns the report, the settings that have a score (the best first), and a function
+// that draws the scores.
 func (a *app) search(ctx context.Context, devices []backend.Device, f *tuneFlags, task learners.Task, d *tuneData, train *dataset.Table, memory *budget) (r tuneReport, settings []setting, draw func() (picture, error), err error) {
 	if f.byGrid() {
 		points, err := a.searchGrid(ctx, devices, f, task, d, train, memory)
@@ -256,10 +255,8 @@ func (a *app) search(ctx context.Context, devices []backend.Device, f *tuneFlags
 	return r, settings, func() (picture, error) { return surfacePicture(results[best].Result), nil }, nil
 }
 
-// fitBest fits the best setting that can be fitted to all rows, and returns its index in settings.
-// If the setting with the best score could not be fitted, warning names it. If a fit fails because
-// memory or time ran out, fitBest returns the error. After any other error it tries the next
-// setting.
+// fitBest fits the best setting that can be fitted to all rows, and returns its index in settings and a warning if
+// it is not the first. If memory or time ran out, fitBest returns the error.
 func (a *app) fitBest(ctx context.Context, dev backend.Device, f tuneFlags, task learners.Task, settings []setting, d *tuneData, memory *budget) (b modelfile.Bundle, index int, warning string, err error) {
 	index, warning, err = attempt.Candidates{
 		Len:  len(settings),
@@ -344,8 +341,8 @@ func (a *app) searchAll(ctx context.Context, dev backend.Device, f tuneFlags, d 
 	return results, nil
 }
 
-// prepareCandidate returns the given rows as the matrix that the candidate's kernel takes. If the
-// candidate has no kernel, prepareCandidate chooses one.
+// prepareCandidate returns the given rows as the matrix that the candidate's kernel takes, and chooses a missing
+// kernel.
 func (a *app) prepareCandidate(ctx context.Context, f *tuneFlags, d *tuneData, rows []int, c *candidate) (x mat.Matrix, err error) {
 	if c.object != nil {
 		texts := make([]string, len(rows))
@@ -448,8 +445,7 @@ func (f *tuneFlags) checkLearner(task learners.Task) error {
 	return nil
 }
 
-// learnerFor returns --learner if given, and otherwise a learner that suits the result of the
-// search.
+// learnerFor returns --learner if given, and otherwise a learner that suits the result of the search.
 func (f *tuneFlags) learnerFor(t tuned, task learners.Task) string {
 	switch {
 	case f.learner != "":
@@ -463,8 +459,8 @@ func (f *tuneFlags) learnerFor(t tuned, task learners.Task) string {
 	}
 }
 
-// fitTuned fits the learner to all rows, with the parameters in paramTexts. object is the kernel on
-// texts or trees, or nil.
+// fitTuned fits the learner to all rows, with the parameters in paramTexts and the kernel object on texts or trees,
+// or nil.
 func (a *app) fitTuned(ctx context.Context, dev backend.Device, f tuneFlags, task learners.Task, paramTexts map[string]string, object objects.Kernel, data *tuneData, memory *budget) (modelfile.Bundle, error) {
 	b := modelfile.Bundle{Encoder: data.enc}
 	d, err := learners.Find(f.learner)

@@ -29,9 +29,8 @@ type refusal struct {
 	conditionFlag string // the flag on which the condition depends, or ""; if a flag is named, help hides the refused flags only if this flag is given
 }
 
-// refuseFlags makes a command return an error for flags that have no effect, and hides these flags
-// from its help. Call refuseFlags before learnerFlags.add: the help of the learner must be complete
-// before flags are hidden.
+// refuseFlags makes a command return an error for flags that have no effect, and hides them from its help. Call it
+// before learnerFlags.add: the help of the learner must be complete before flags are hidden.
 func refuseFlags(c *cobra.Command, reasons func() []refusal) *cobra.Command {
 	forEach := func(apply func(flag *pflag.Flag, r refusal)) {
 		for _, r := range reasons() {
@@ -80,8 +79,8 @@ func withoutDevice(c *cobra.Command) *cobra.Command {
 	})
 }
 
-// badValue returns an error for an empty value, which an unset shell variable may cause, unless an
-// empty value has a meaning. It also returns an error if the value of a flag is the next flag.
+// badValue returns an error for an empty value, which an unset shell variable may cause, unless it has a meaning,
+// and if the value of a flag is the next flag.
 func badValue(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		value := f.Value.String()
@@ -131,8 +130,8 @@ func flagError(c *cobra.Command, err error) error {
 	return usageError{err}
 }
 
-// commandOrFlagError returns an error for an unknown command if the first word is not a flag, and
-// otherwise flagError.
+// commandOrFlagError returns an error for an unknown command if the first word is not a flag, and otherwise
+// flagError.
 func (a *app) commandOrFlagError(c *cobra.Command, err error) error {
 	if depth := strings.Count(c.CommandPath(), " "); c.HasSubCommands() && len(a.args) > depth && !strings.HasPrefix(a.args[depth], "-") {
 		return a.subcommand(c, a.args[depth:])

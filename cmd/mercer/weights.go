@@ -50,8 +50,8 @@ func (f *weightFlags) check() error {
 	return nil
 }
 
-// classFactors returns a weight for each class in names, or nil without --class-weight. totals
-// holds the sum of the weights of the rows of each class.
+// classFactors returns a weight for each class in names, or nil without --class-weight. totals holds the sums of
+// the weights of the rows of each class.
 func (f *weightFlags) classFactors(names []string, totals []float64) ([]float64, error) {
 	if len(f.classes) == 0 {
 		return nil, nil
@@ -93,8 +93,8 @@ func sameLabel(class, text string) bool {
 	return class == text || err == nil && err2 == nil && v == w
 }
 
-// reweight returns a copy of the weights of rows, in which each weight is multiplied by the weight
-// of the row's class. nil weights are all 1. y holds the classes as indices of names.
+// reweight returns a copy of the weights of rows, each multiplied by the weight of the row's class. nil weights are
+// all 1. y holds the classes as indices of names.
 func (f *weightFlags) reweight(weights []float64, names []string, y *mat.Dense) ([]float64, error) {
 	if len(f.classes) == 0 {
 		return weights, nil
@@ -118,15 +118,14 @@ func (f *weightFlags) reweight(weights []float64, names []string, y *mat.Dense) 
 	return product, nil
 }
 
-// weighted holds samples that are read in passes. factors holds the weight of each class, by which
-// the weights of its samples are multiplied.
+// weighted holds samples that are read in passes, with factors for the weights of each class.
 type weighted struct {
 	solvers.Rows
 	factors []float64
 }
 
-// reweightRows does the work of the method reweight for samples that are read in passes. With
-// --class-weight balanced it makes an extra pass.
+// reweightRows is the method reweight for samples that are read in passes, with an extra pass for --class-weight
+// balanced.
 func (f *weightFlags) reweightRows(ctx context.Context, data solvers.Rows, names []string) (solvers.Rows, error) {
 	if len(f.classes) == 0 {
 		return data, nil
@@ -151,8 +150,7 @@ func (w weighted) Pass(ctx context.Context, keyed bool, use func(b solvers.Block
 	return w.Rows.Pass(ctx, keyed, w.reweight(use))
 }
 
-// reweight returns a function that multiplies the weights of a block by the weights of the classes,
-// and then calls use.
+// reweight returns a function that multiplies the weights of a block by the weights of the classes, and calls use.
 func (w weighted) reweight(use func(b solvers.Block) error) func(b solvers.Block) error {
 	return func(b solvers.Block) error {
 		weights := make([]float64, b.Y.Rows)
@@ -184,9 +182,9 @@ func weightsAt(weights []float64, rows []int) []float64 {
 	return selected
 }
 
-// scoreWeights returns the rows of a table to score. If the model was fitted with weights, it
-// returns only the rows of weight > 0, with their weights, and the name of the weight column. If
-// the table lacks this column, it prints a notice, and all rows have the weight 1.
+// scoreWeights returns the rows of a table to score. If the model was fitted with weights, these are the rows of
+// weight > 0, with their weights and the name of the weight column. If the table lacks it, scoreWeights prints a
+// notice, and all weights are 1.
 func (a *app) scoreWeights(enc *dataset.Encoder, t *dataset.Table) (rows *dataset.Table, weights []float64, column string, err error) {
 	if enc.Weight == "" || !slices.Contains(t.Names(), enc.Weight) {
 		a.noWeights(enc, t.Source)

@@ -143,9 +143,8 @@ func TestWeightsAreRepeatedRows(t *testing.T) {
 	}
 }
 
-// TestClassWeightsOfScikitLearn compares decision values and probabilities with those of SVC and
-// LogisticRegression of scikit-learn 1.2.1 with class_weight. A balanced weight is n/(k n_c) for k
-// classes and n_c rows of the class.
+// TestClassWeightsOfScikitLearn compares decision values and probabilities with those of SVC and LogisticRegression
+// of scikit-learn 1.2.1 with class_weight. A balanced weight is n/(k n_c) for k classes and n_c rows of the class.
 func TestClassWeightsOfScikitLearn(t *testing.T) {
 	folder := t.TempDir()
 	var twoClasses, threeClasses strings.Builder
@@ -187,8 +186,7 @@ func TestClassWeightsOfScikitLearn(t *testing.T) {
 		{"2", "logistic", "rare=5", "decision", []float64{-9.066456027, -4.515957879, 1.632307464, 4.41349009}, logistic},
 		{"3", "logistic", "balanced", "probability_mid", []float64{0.5996102942, 0.3442042493, 0.2594995089, 0.009722499118}, logistic},
 		{"3", "logistic", "balanced", "probability_rare", []float64{3.430952879e-05, 0.006428092165, 0.5621355182, 0.9743527721}, logistic},
-		// The classes have 16, 9 and 5 rows. Their balanced weights are 30/(3·16), 30/(3·9) and
-		// 30/(3·5).
+		// The classes have 16, 9 and 5 rows. Their balanced weights are 30/(3·16), 30/(3·9) and 30/(3·5).
 		{"3", "logistic", "often=0.625,mid=1.1111111111111112,rare=2", "probability_rare", []float64{3.430952879e-05, 0.006428092165, 0.5621355182, 0.9743527721}, logistic},
 	} {
 		flags := map[string][]string{"svc": {"--C", "2", "--kernel", "gaussian(sigma=1.5)", "--tol", "1e-10"}, "logistic": {"--lambda", "0.5"}}[c.learner]
