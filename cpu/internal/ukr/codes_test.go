@@ -9,8 +9,7 @@ import (
 	"unsafe"
 )
 
-// TestCodes checks products of codes and the encoding of numbers. Products must equal their
-// definition, and codes must be the nearest integers.
+// TestCodes compares products of codes with their definition, and checks that codes are the nearest integers.
 func TestCodes(t *testing.T) {
 	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testCodes(t, &tier.F64) })
@@ -103,9 +102,8 @@ func testCodes[T Float](t *testing.T, k *Kernels[T]) {
 	}
 }
 
-// TestGemm16 compares sums of products of 16-bit integers with their definition. The integers are
-// chosen so that sums come near 2³¹, and the factors are powers of two, so that only the conversion
-// to float32 and the addition to C round.
+// TestGemm16 compares sums of products of 16-bit integers, near 2³¹, with their definition. The factors are powers
+// of two, so that only the conversion to float32 and the addition to C round.
 func TestGemm16(t *testing.T) {
 	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testGemm16s(t, &tier.F64) })

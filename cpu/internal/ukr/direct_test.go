@@ -8,9 +8,8 @@ import (
 	"unsafe"
 )
 
-// These tests compare the kernels on unpacked matrices exactly with the definition, on small integers. They cover
-// every m and n around the tile sizes, every triangle, padded and negative strides, and sentinels around and
-// between the rows.
+// These tests compare the kernels on unpacked matrices exactly with the definition, on small integers: for m and n
+// around the tile sizes, every triangle, and padded and negative strides, with sentinels around the rows.
 
 func TestDirect(t *testing.T) {
 	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
@@ -262,8 +261,7 @@ func checkPotrfDirect[T Float](t *testing.T, k Kernels[T], rng *rand.Rand, n int
 	}
 }
 
-// TestPotrfDirectRange factors matrices with pivots near the ends of the range, whose
-// inverses are not normal numbers.
+// TestPotrfDirectRange factors matrices with pivots whose inverses are not normal numbers.
 func TestPotrfDirectRange(t *testing.T) {
 	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		potrfRange(t, tier.F64, []float64{0x1p-1074, 0x1p-1060, 0x1p-1022, 0x1p-500, 0x1p1022, 0x1p1020})

@@ -332,9 +332,8 @@ func testElementarySpecials[T Float](t *testing.T, k Kernels[T]) {
 	}
 }
 
-// TestElementaryTiers requires the tiers' float64 results to equal the portable results bit by bit. The float32
-// results may differ by one unit in the last place. Sin and Cos are also tested with an argument beyond their
-// range at each position of a span.
+// TestElementaryTiers requires the float64 results of the tiers to equal the portable results bit by bit; float32
+// results may differ by one ulp. Sin and Cos are also tested with a large argument at each position of a span.
 func TestElementaryTiers(t *testing.T) {
 	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testElementaryTiers(t, tier.F64) })

@@ -154,8 +154,7 @@ func tileLanes[T Float](step func(a, b, acc T) T) func(*Tile[T]) {
 	}
 }
 
-// chainOf starts with sum = 0, sets sum = step(a[p·strideA], b[p·strideB], sum) for p = 0, …, k−1,
-// and returns sum.
+// chainOf returns sum after sum = step(a[p·strideA], b[p·strideB], sum) for p = 0, …, k−1, from sum = 0.
 func chainOf[T Float](step func(a, b, acc T) T, k int, a []T, strideA int, b []T, strideB int) T {
 	var sum T
 	for p := range k {
@@ -431,8 +430,7 @@ func maternExpLanes[T Float](s *Span[T]) {
 	}
 }
 
-// The elementary functions of float32 are computed in float64, with shorter polynomials than in
-// float64. tools/asmgen/log.go and trig.go explain them.
+// The elementary functions of float32 are computed in float64 with shorter polynomials; see tools/asmgen.
 
 var (
 	logCoefficientsShort = [...]float64{
@@ -597,9 +595,8 @@ func (v vector[T]) plus(w vector[T]) vector[T] {
 	return v
 }
 
-// dotLanes computes xᵀy in three steps. First it adds the tail from the end of the vectors
-// backwards, in parts of 1, 2, … elements up to half a vector. Then it adds four vectors at a time
-// from the beginning. Then it adds the remaining single vectors backwards.
+// dotLanes computes xᵀy in three steps: the tail from the end backwards, in parts of 1, 2, … elements up to half a
+// vector; then four vectors at a time from the beginning; then the remaining single vectors backwards.
 func dotLanes[T Float](n int, first, second *T) T {
 	lanes := lanesOf[T]()
 	x, y := sliceAt(first, 0, n), sliceAt(second, 0, n)
@@ -703,8 +700,7 @@ func products[T Float](n int, adjacent bool, pairs ...pair[T]) T {
 	return sum[0]
 }
 
-// lanesOfPart returns the number of lanes that a part of the tail changes: 1 if the part is a
-// single element, otherwise width.
+// lanesOfPart returns the number of lanes that a part of the tail changes.
 func lanesOfPart(part, width int) int {
 	if part == 1 {
 		return 1

@@ -27,8 +27,7 @@ func apply[T Float](f func(*Span[T]), nr int, x, y []T, a, b T) ([]T, int) {
 	return padX[:len(x)], s.Flag
 }
 
-// TestSpans compares the elementwise functions with the portable functions: both must give equal
-// results for small integers, where every result is exact.
+// TestSpans requires the elementwise functions to equal the portable functions on small integers.
 func TestSpans(t *testing.T) {
 	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testSpans(t, tier.F64) })
@@ -65,8 +64,7 @@ func testSpans[T Float](t *testing.T, k Kernels[T]) {
 	}
 }
 
-// TestVectors compares Dot, Axpy and DotAxpy exactly with their definitions, for every length near
-// the length of the unrolled loops, with sentinels at the ends.
+// TestVectors compares Dot, Axpy and DotAxpy exactly with their definitions, for lengths around unrolled loops.
 func TestVectors(t *testing.T) {
 	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testVectors(t, tier.F64) })
@@ -248,8 +246,7 @@ func testDistanceExp[T Float](t *testing.T, k Kernels[T]) {
 	}
 }
 
-// TestExp requires Exp to be within 1 ulp of the result of package big, over the whole range and
-// for special values.
+// TestExp requires Exp to be within 1 ulp of package big over the whole range, and at special values.
 func TestExp(t *testing.T) {
 	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testExp(t, tier.F64) })

@@ -5,8 +5,7 @@ package ukr
 // assembled returns no tiers: there is no assembly for this architecture.
 func assembled() []*Tier { return nil }
 
-// ShortDotF64 and the following functions have the results of Kernels.Dot and Kernels.Axpy. They
-// are called directly, not through the fields of Kernels.
+// ShortDotF64 and the following functions have the results of Kernels.Dot and Kernels.Axpy.
 
 func ShortDotF64(n int, x, y *float64) float64     { return dotGeneric(n, x, y) }
 func ShortDotF32(n int, x, y *float32) float32     { return dotGeneric(n, x, y) }

@@ -7,9 +7,8 @@ import (
 	"github.com/mercer-go/mercer/internal/elementary"
 )
 
-// This file has the portable sine and cosine. They repeat the algorithm of the assembly, which is explained in
-// tools/asmgen/trig.go. Arguments beyond the range of that algorithm are reduced by the algorithm of Payne and
-// Hanek.
+// This file has the portable sine and cosine, with the algorithm of the assembly (tools/asmgen/trig.go) and, for
+// arguments beyond its range, the algorithm of Payne and Hanek.
 
 var (
 	sinCoefficients = [...]float64{

@@ -17,9 +17,8 @@ func forEachUsableTier(t *testing.T, f func(t *testing.T, tier *Tier)) {
 	}
 }
 
-// TestTiles compares every micro-kernel exactly with the definition, on small integers. It covers all m up to two
-// panels, all n ≤ NR, all k around the length of the unrolled loop, padded and negative strides, and several α and
-// β. C is filled with a sentinel if it must not be read, and surrounded by sentinels.
+// TestTiles compares every micro-kernel exactly with the definition, on small integers: for all m up to two
+// panels, all n ≤ NR, all k around the unrolled loop, padded and negative strides, and several α and β.
 func TestTiles(t *testing.T) {
 	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testTiles(t, tier.F64) })
@@ -123,8 +122,7 @@ func checkTile[T Float](t *testing.T, k Kernels[T], name string, kernel func(*Ti
 	}
 }
 
-// TestTrsm solves with triangles of integers whose diagonal consists of powers of two, so that
-// solutions are exact.
+// TestTrsm solves with triangles of integers and powers of two on the diagonal, so that solutions are exact.
 func TestTrsm(t *testing.T) {
 	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testTrsm(t, tier.F64) })
@@ -224,8 +222,7 @@ func checkComplete[T Float](k Kernels[T]) error {
 	return nil
 }
 
-// TestChi2 compares Chi2 exactly with its definition. For the numbers 0, 2 and 6 every term is an
-// integer, where 0/0 is taken as 0.
+// TestChi2 compares Chi2 exactly with its definition for the numbers 0, 2 and 6, whose terms are integers.
 func TestChi2(t *testing.T) {
 	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testChi2(t, tier.F64) })
