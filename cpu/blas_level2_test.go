@@ -12,9 +12,8 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// TestLevel2 compares the routines of levels 2 and 1 with gonum's on small integers, for which both
-// results are exact. It uses sizes around the limits between the algorithms, padding and
-// increments. It fills y with NaN where y must not be read.
+// TestLevel2 compares the routines of levels 2 and 1 exactly with gonum's on small integers, for sizes around the
+// limits between the algorithms, padding and increments. It fills y with NaN where y must not be read.
 func TestLevel2(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		const seed = 23
@@ -112,8 +111,7 @@ func TestLevel2(t *testing.T) {
 }
 
 // TestSymvRows compares Symv exactly with gonum's: for orders around the number of rows processed together, for
-// row strides at which all rows use one set of the first-level cache, and for matrices that are divided among
-// workers.
+// row strides that map all rows to one set of the first-level cache, and for matrices divided among workers.
 func TestSymvRows(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		const seed = 37
@@ -213,8 +211,7 @@ func checkTrsv(t *testing.T, impl BLAS, rng *rand.Rand, ul blas.Uplo, trans blas
 	}
 }
 
-// TestSharedVectors compares Dot, Axpy and Nrm2 exactly with gonum's for vectors that are divided
-// among the workers.
+// TestSharedVectors compares Dot, Axpy and Nrm2 exactly with gonum's for vectors divided among the workers.
 func TestSharedVectors(t *testing.T) {
 	const n = sharedVector + 3*vectorPiece + 5
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {

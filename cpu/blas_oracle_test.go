@@ -12,9 +12,8 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// This file is the oracle of the BLAS tests: it computes the routines of level 3 by their
-// definition, in plain loops over small integers. Every sum is exact in both precisions and in any
-// order, so results are compared with ==.
+// This file is the oracle of the BLAS tests: level 3 by its definition, in plain loops over small integers, for
+// which every sum is exact in any order.
 
 // level3 holds the routines of one precision.
 type level3[T backend.Float] struct {
@@ -28,8 +27,7 @@ type level3[T backend.Float] struct {
 	mr, nr, kc int
 }
 
-// forEachLevel3 runs f for every tier and precision, with the blocks of the loops so small that
-// even small matrices span several blocks.
+// forEachLevel3 runs f for every tier and precision, with blocks so small that small matrices span several.
 func forEachLevel3(t *testing.T, f64 func(t *testing.T, l level3[float64]), f32 func(t *testing.T, l level3[float32])) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		impl := BLAS{bound: newDevice(tier, 0, cacheSizes{L2: 1, L3: 1})}
@@ -86,9 +84,8 @@ func integersOp[T backend.Float](r *rand.Rand, t blas.Transpose, rows, cols, pad
 	return integers[T](r, rows, cols, pad)
 }
 
-// triangularOf returns a matrix of which a routine reads one triangle: the other triangle
-// is NaN, and so is a unit diagonal. Elements off the diagonal are mostly zero, and the
-// diagonal elements are 1, 2 or −1, so that solutions are exact.
+// triangularOf returns a matrix whose other triangle is NaN, and so is a unit diagonal. Elements off the diagonal
+// are mostly zero, and the diagonal elements are 1, 2 or −1, so that solutions are exact.
 func triangularOf[T backend.Float](r *rand.Rand, ul blas.Uplo, d blas.Diag, n, pad int) padded[T] {
 	s := newPadded[T](n, n, pad)
 	s.fill(func(i, j int) T {

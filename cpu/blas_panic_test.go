@@ -12,8 +12,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// A call is a routine with its integer arguments: enumerations, dimensions,
-// strides, and the lengths of its slices.
+// A call is a routine with its integer arguments, the last of which are the lengths of its slices.
 type call[T backend.Float] struct {
 	name  string
 	exact bool // whether the two results must have the same bits
@@ -21,9 +20,8 @@ type call[T backend.Float] struct {
 	run   func(args []int, a, b, c []T) bool // calls the routine; the last elements of args are the lengths of the slices
 }
 
-// TestPanicsAsGonum changes every argument of a valid call, and every pair of arguments, to values around the
-// limits of the valid range. Mercer must panic as gonum does, without changing anything, or return the same
-// result.
+// TestPanicsAsGonum changes every argument and every pair of arguments of a valid call to values around the limits
+// of their ranges. Mercer must panic as gonum does, without changing anything, or return the same result.
 func TestPanicsAsGonum(t *testing.T) {
 	g := blasgonum.Implementation{}
 	reference64 := level3[float64]{gemm: g.Dgemm, symm: g.Dsymm, syrk: g.Dsyrk, syr2k: g.Dsyr2k, trmm: g.Dtrmm, trsm: g.Dtrsm}
@@ -92,8 +90,7 @@ func compareCall[T backend.Float](t *testing.T, mercer, gonum call[T], args []in
 	}
 }
 
-// outcome returns the contents of the slices after a call, and how the call ended: the text
-// of its panic, or its result.
+// outcome returns the contents of the slices after a call, and the text of its panic or its result.
 func outcome[T backend.Float](routine call[T], args []int) (slices [3][]T, end string) {
 	r := rand.New(rand.NewPCG(9, 0))
 	for k, length := range args[len(args)-3:] {

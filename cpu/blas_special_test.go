@@ -16,8 +16,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestLevel3NotFinite puts NaN and Inf among the integers and checks that they change exactly the
-// elements that depend on them by definition.
+// TestLevel3NotFinite checks that NaN and Inf among the integers change exactly the elements that depend on them.
 func TestLevel3NotFinite(t *testing.T) {
 	forEachLevel3(t, notFiniteLevel3[float64], notFiniteLevel3[float32])
 }

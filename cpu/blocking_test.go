@@ -10,8 +10,7 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// TestCachesDoNotChangeResults runs products and a factorization with the loops blocked for
-// caches of very different sizes, and requires the same bits each time.
+// TestCachesDoNotChangeResults requires results with the same bits for very different sizes of the caches.
 func TestCachesDoNotChangeResults(t *testing.T) {
 	const seed, n, k = 19, 300, 1100
 	t.Logf("seed %d", seed)
@@ -58,9 +57,8 @@ func TestBlocking(t *testing.T) {
 	}
 }
 
-// TestBlockEdges checks products for every combination of dimensions one below, equal to, and one
-// above MC, NC and KC, with caches so small that MC and NC are small too. The data are small
-// integers, so that results are exact; C is padded and initially NaN.
+// TestBlockEdges compares products of small integers exactly, for all dimensions one below, equal to, and one
+// above MC, NC and KC. C is padded and initially NaN.
 func TestBlockEdges(t *testing.T) {
 	const seed, pad = 23, 3
 	t.Logf("seed %d", seed)

@@ -62,8 +62,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestRequiredTiers fails if MERCER_REQUIRE names a tier that was not compiled in, or that this
-// machine cannot run.
+// TestRequiredTiers fails if MERCER_REQUIRE names a tier that is not compiled in or that this machine cannot run.
 func TestRequiredTiers(t *testing.T) {
 	for _, name := range []string{"avx512", "avx2", "neon", "generic"} {
 		i := slices.IndexFunc(ukr.Tiers(), func(tier *ukr.Tier) bool { return tier.Name == name })

@@ -10,8 +10,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// BenchmarkExpansion times the prediction for a small number of points by a Gaussian
-// expansion on 2,000 points of 20 features, with one worker.
+// BenchmarkExpansion times the prediction for a few points by 2,000 points of 20 features, with one worker.
 func BenchmarkExpansion(b *testing.B) {
 	const m, d = 2000, 20
 	rng := rand.New(rand.NewPCG(1, 8))

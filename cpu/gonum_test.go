@@ -43,8 +43,7 @@ func TestGonumBLAS(t *testing.T) {
 	})
 }
 
-// TestGonumLAPACK runs gonum's conformance suite of LAPACK for Mercer's routines and the
-// routines that call them. TestGonumOwnTests runs the whole suite.
+// TestGonumLAPACK runs gonum's conformance suite of LAPACK for Mercer's routines and the routines that call them.
 func TestGonumLAPACK(t *testing.T) {
 	forTiers := forEachTier
 	if required.FewCases() {

@@ -13,9 +13,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestGramBlocks uses points with so many features that they are packed in several blocks. The products K·V
-// computed from the lower triangle, from all of K, and from a stored K must agree up to the rounding of the sums.
-// The allocated memory is bounded.
+// TestGramBlocks uses points with so many features that they are packed in several blocks. K·V from the lower
+// triangle, from all of K, and from a stored K must agree up to the rounding of the sums, in bounded memory.
 func TestGramBlocks(t *testing.T) {
 	const seed, n, d, columns = 29, 600, 6000, 3
 	t.Logf("seed %d", seed)

@@ -131,8 +131,7 @@ func testGramOfIntegers[T backend.Float](t *testing.T, q *queue[T], u float64) {
 				kernel kernels.Kernel
 				want   func(dot, xx, zz float64) (value, tol float64)
 			}{
-				// Rounding errors come from the step, from its square, from the product, and from one addition per
-				// KC pairs.
+				// Rounding errors: of the step, its square, the product, and one addition per KC pairs.
 				"linear": {kernels.Linear{}, func(dot, xx, zz float64) (float64, float64) {
 					return dot * step * step, (8 + float64(d/1024)) * u * step * step * math.Sqrt(xx*zz)
 				}},

@@ -192,8 +192,7 @@ func TestTriangleNotFinite(t *testing.T) {
 				factor.data[i*factor.ld+j] = math.NaN()
 				entry := factor.triangle(ul, blas.NoTrans, blas.NonUnit)
 
-				// In a lower triangle, element (i, j) affects the elements of the inverse in rows ≥
-				// i and columns ≤ j.
+				// Element (i, j) of a lower triangle affects rows ≥ i and columns ≤ j of the inverse.
 				inverse := factor.clone()
 				q.trtri(triangle(ul), false, inverse.view())
 				first, last := max(i, j), min(i, j)

@@ -10,8 +10,7 @@ import (
 	"github.com/mercer-go/mercer/internal/process"
 )
 
-// TestFreeReturnsMemoryToTheSystem checks that a freed matrix is not resident, even before the
-// garbage collector runs.
+// TestFreeReturnsMemoryToTheSystem checks that a freed matrix is not resident even before garbage collection.
 func TestFreeReturnsMemoryToTheSystem(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	dev := backendtest.Device(t, "cpu")
@@ -43,8 +42,7 @@ func TestFreeReturnsMemoryToTheSystem(t *testing.T) {
 	m.Free()
 	after := resident()
 	t.Logf("%.0f bytes resident before Free, %.0f after, of a matrix of %d", before, after, size)
-	// The bound allows for huge pages that are only partly in the matrix, and for other memory that
-	// the process allocates meanwhile.
+	// The bound allows for huge pages only partly in the matrix, and for other memory that the process allocates.
 	if freed := before - after; freed < size-2*(2<<20) {
 		t.Errorf("Free returned %.0f bytes of a matrix of %d", freed, size)
 	}

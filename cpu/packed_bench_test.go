@@ -10,8 +10,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// BenchmarkPacked times the same operations in packed and in full storage, on the best
-// tier, with one worker and with two.
+// BenchmarkPacked times operations in packed and in full storage, on the best tier, with one worker and with two.
 func BenchmarkPacked(b *testing.B) {
 	b.Run("float64", func(b *testing.B) { benchPacked(b, backend.Device.F64) })
 	b.Run("float32", func(b *testing.B) { benchPacked(b, backend.Device.F32) })

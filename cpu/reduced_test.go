@@ -14,8 +14,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// SmallReducedBlocks makes the factorization use small blocks during a test, so that small matrices
-// span several blocks.
+// SmallReducedBlocks makes the factorization use small blocks during a test.
 func SmallReducedBlocks(t testing.TB) {
 	previous := reducedBlock
 	reducedBlock = 16

@@ -49,9 +49,8 @@ func BenchmarkSmall(b *testing.B) {
 	}
 }
 
-// BenchmarkSmallInTurns alternates between both libraries every few microseconds, so that
-// disturbances of the machine affect both, and reports the median ratio of gonum's time to
-// Mercer's. One operation of the benchmark runs each library once:
+// BenchmarkSmallInTurns alternates between both libraries every few microseconds, so that disturbances of the
+// machine affect both, and reports the median ratio of gonum's time to Mercer's:
 //
 //	go test -run '^$' -bench SmallInTurns -benchtime 2000x -cpu 1 ./cpu
 func BenchmarkSmallInTurns(b *testing.B) {

@@ -12,8 +12,7 @@ import (
 )
 
 // TestGramOfPointsWithZeros compares Gram matrices of points with many zeros, and their products with V, with the
-// definition. It includes incomplete groups of rows, features that are 0 everywhere or nowhere, equal points, and
-// points with a NaN or an infinite feature.
+// definition: for incomplete groups of rows, features that are always or never 0, equal points, NaN and Inf.
 func TestGramOfPointsWithZeros(t *testing.T) {
 	const seed, n, d, width = 53, 391, 70, 3
 	t.Logf("seed %d", seed)

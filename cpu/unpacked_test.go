@@ -8,9 +8,8 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// TestFewColumnsHaveTheBitsOfMany compares a product with a small number of columns, for which A is
-// not packed, with a product that has more columns. The common columns must have the same bits. The
-// generic tier is omitted, because its direct products add the terms in another order.
+// TestFewColumnsHaveTheBitsOfMany requires the same bits of a product with a small number of columns, for which A
+// is not packed, and of a product with more columns. The generic tier, which adds in another order, is omitted.
 func TestFewColumnsHaveTheBitsOfMany(t *testing.T) {
 	for _, tier := range ukr.Tiers() {
 		if tier.Missing() != "" || tier.Name == "generic" {
