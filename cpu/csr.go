@@ -21,9 +21,8 @@ type sparseMatrix[T backend.Float] struct {
 	view   bool
 }
 
-// lists contains the stored elements of a sparse matrix in windows of consecutive rows: for each window and each
-// column, a list of the rows and values of the elements. For a row x of X, the Gram functions read the lists of Z
-// for the columns in which x has stored elements.
+// lists contains the stored elements of a sparse matrix: for each window of consecutive rows and each column, a
+// list of the rows and values of the elements.
 type lists[T backend.Float] struct {
 	csr        backend.CSR[T]
 	window     int // number of rows of a window, at most 2¹⁶
@@ -61,8 +60,7 @@ const (
 	denseFraction = 0.2
 )
 
-// windowFor returns the number of rows of a window, between minWindow and maxWindow and, if possible, with about
-// as many lists as stored elements.
+// windowFor returns a number of rows for which there are, if possible, about as many lists as stored elements.
 func windowFor(rows, cols, nnz int) int {
 	size := math.MaxInt
 	if nnz > 0 {
@@ -191,16 +189,14 @@ func (x *sparseMatrix[T]) point(i int) kernels.SparsePoint[T] {
 	return kernels.SparsePoint[T]{Columns: columns, Values: values}
 }
 
-// rowsWithin returns the part of list, an ascending list of rows of the whole matrix, that contains
-// the rows lo … hi−1.
+// rowsWithin returns the part of list, an ascending list of rows, that contains the rows lo … hi−1.
 func rowsWithin(list []int32, lo, hi int) []int32 {
 	from, _ := slices.BinarySearch(list, int32(lo))
 	to, _ := slices.BinarySearch(list, int32(hi))
 	return list[from:to]
 }
 
-// asSparse returns x as a sparse matrix of this device that has not been freed, or nil if x is
-// another kind of matrix.
+// asSparse returns x as a sparse matrix of this device that has not been freed, or nil if x is not sparse.
 func (q *queue[T]) asSparse(op string, x backend.Matrix[T]) *sparseMatrix[T] {
 	sparse, ok := x.(*sparseMatrix[T])
 	if !ok {
@@ -215,8 +211,7 @@ func (q *queue[T]) asSparse(op string, x backend.Matrix[T]) *sparseMatrix[T] {
 	return sparse
 }
 
-// sparsePair returns x and z as sparse matrices, or nil if neither is sparse. It panics if only one
-// of them is sparse.
+// sparsePair returns x and z as sparse matrices, or nil if neither is sparse, and panics if only one is.
 func (q *queue[T]) sparsePair(op string, x, z backend.Matrix[T]) (sx, sz *sparseMatrix[T]) {
 	sx, sz = q.asSparse(op, x), q.asSparse(op, z)
 	if (sx == nil) != (sz == nil) {

@@ -11,9 +11,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// fixedMatrix is a symmetric Gram matrix with 16 bits per element. The lower triangle is divided into panels of
-// ukr.CodeRows rows, and each panel into chunks of ukr.CodeSpan columns, stored in the order in which a product
-// reads them. The codes on and above the diagonal are 0.
+// fixedMatrix is a symmetric Gram matrix with 16 bits per element. Panels of ukr.CodeRows rows of the lower
+// triangle are divided into chunks of ukr.CodeSpan columns. The codes on and above the diagonal are 0.
 type fixedMatrix[T backend.Float] struct {
 	memory *matrix[T] // the memory of the whole matrix
 	codes  []uint16
@@ -72,8 +71,7 @@ func (q *queue[T]) NewFixed(n int) (backend.Packed[T], error) {
 	}, nil
 }
 
-// asFixed returns a as a matrix of 16 bits of this device that has not been freed, or nil if a is
-// another kind of matrix.
+// asFixed returns a as a matrix of 16 bits of this device that has not been freed, or nil if a is another kind.
 func (q *queue[T]) asFixed(op string, a backend.Packed[T]) *fixedMatrix[T] {
 	h, ok := a.(*fixedMatrix[T])
 	if !ok {
@@ -174,9 +172,8 @@ func (q *queue[T]) encode(s *scratch[T], h *fixedMatrix[T], i, j int, values []T
 	}
 }
 
-// fixedColumns is the number of columns of B that are multiplied while the codes of the matrix are read once from
-// memory. If B has more than two columns, the kernels process only fixedSpan columns of the matrix at a time, so
-// that the codes stay in the first-level cache for the next two columns of B.
+// fixedColumns is the number of columns of B that are multiplied while the codes are read once from memory. For
+// more than two columns, the codes of fixedSpan columns of the matrix stay in the first-level cache.
 const (
 	fixedColumns = 16
 	fixedSpan    = 512
@@ -251,9 +248,8 @@ func (q *queue[T]) symvFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c vi
 	}
 }
 
-// addPanel multiplies the panel P of codes that begins at row i by columns of v, and adds the
-// products to sums. Because A is symmetric, it also multiplies Pᵀ by rows i … i+CodeRows−1 of v and
-// adds the products to x. The columns of v and of x are ld elements apart.
+// addPanel adds the products of columns of v and the panel P of codes that begins at row i to sums, and the
+// products of Pᵀ and rows i … i+CodeRows−1 of v to x. The columns of v and of x are ld elements apart.
 func (q *queue[T]) addPanel(s *scratch[T], h *fixedMatrix[T], i int, v []T, ld int, x, sums []T, cols int) {
 	u := q.engine.ukr
 	chunks, span := i/ukr.CodeSpan+1, fixedSpan/ukr.CodeSpan

@@ -90,21 +90,18 @@ type gram[T backend.Float] struct {
 	matern *[3]T
 }
 
-// flops returns the number of operations for rows × cols values of the kernel, including about twenty operations
-// of the program for each value.
+// flops returns the number of operations for rows × cols values, with about twenty per value for the program.
 func (g *gram[T]) flops(rows, cols int) float64 {
 	return flop.Gemm(rows, cols, g.d*len(g.stats)+10)
 }
 
-// gramBlock returns the number of points of X and of Z that are packed at a time: about 8 MiB, but at least 256
-// points, so that packing takes little time compared with the products.
+// gramBlock returns the number of points of X and of Z packed at a time: about 8 MiB, but at least 256 points.
 func gramBlock(d, size int) int {
 	const maxPoints, minPoints, bytes = 4096, 256, 8 << 20
 	return max(minPoints, min(maxPoints, bytes/(max(d, 1)*size)/minPoints*minPoints))
 }
 
-// tileSize returns the number of rows and columns of a task. With a small number of statistics, a
-// tile of this size fits in the second-level cache.
+// tileSize returns the number of rows and columns of a task, whose tile usually fits in the second-level cache.
 func (g *gram[T]) tileSize() (rows, cols int) {
 	if g.rows > 0 {
 		return g.rows, g.cols
@@ -113,8 +110,7 @@ func (g *gram[T]) tileSize() (rows, cols int) {
 	return max(112/u.MR, 1) * u.MR, max(256/u.NR, 1) * u.NR
 }
 
-// blocks packs X and Z block by block and calls f with each pair of blocks, whose first points are i0 in X and j0
-// in Z.
+// blocks packs X and Z block by block and calls f with each pair of blocks, which begin at points i0 and j0.
 func (g *gram[T]) blocks(f func(i0, j0 int, bx, bz []packedPoints[T])) {
 	e := g.q.engine
 	for j0 := 0; j0 < g.z.rows && !g.q.stopped(); j0 += g.size {
@@ -136,16 +132,14 @@ func (g *gram[T]) packed(j0 int) ([]packedPoints[T], func()) {
 	return g.pack(g.z, j0, false, g.q.engine.shared)
 }
 
-// streams reports whether storing the results to m with non-temporal stores is faster: m is larger
-// than the caches, and its rows are aligned to cache lines.
+// streams reports whether non-temporal stores to m are faster: m exceeds the caches and its rows are aligned.
 func (q *queue[T]) streams(m *matrix[T]) bool {
 	size := int(unsafe.Sizeof(*new(T)))
 	return m.stride*size%cacheLine == 0 && uintptr(unsafe.Pointer(&m.data[0]))%cacheLine == 0 &&
 		m.rows*m.cols*size > q.engine.device.caches.L3
 }
 
-// tileStreamed evaluates a Gaussian for the whole tile in scratch memory and stores the
-// results in A with non-temporal stores, which avoid reading memory that is overwritten.
+// tileStreamed evaluates a Gaussian for a whole tile and stores the results in A with non-temporal stores.
 func (g *gram[T]) tileStreamed(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, cols int, a view[T]) {
 	st := g.stats[0]
 	width := a.cols
@@ -163,9 +157,8 @@ func (g *gram[T]) tileStreamed(s *scratch[T], bx, bz []packedPoints[T], i0, j0, 
 	}
 }
 
-// tileInPlace evaluates the kernel for a whole tile in the memory of the result, which saves one pass over
-// uncached memory. The columns of the tile are padded to whole vectors; only the first cols columns belong to
-// points.
+// tileInPlace evaluates the kernel for a whole tile in the memory of the result. The columns of the tile are
+// padded to whole vectors; only the first cols columns belong to points.
 func (g *gram[T]) tileInPlace(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, cols int, a view[T]) {
 	st := g.stats[0]
 	g.fill(s, st, bx[0], bz[0], i, j, a.rows, a.cols, a.data[a.offset:], a.rs)
@@ -224,12 +217,10 @@ func (g *gram[T]) tile(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, ro
 	}
 }
 
-// spanLength is the approximate number of elements that a program evaluates at once, so that its
-// stack fits in the first-level cache.
+// spanLength is the approximate number of elements for which the stack of a program fits in the first-level cache.
 const spanLength = 1024
 
-// For at most maxDirectPoints rows of X, the direct micro-kernel is faster than the micro-kernel
-// that computes whole register tiles.
+// For at most maxDirectPoints rows of X, the direct micro-kernel is faster than whole register tiles.
 const maxDirectPoints = 4
 
 // fill computes a statistic for rows × width elements of out, whose rows are stride elements apart.
@@ -266,8 +257,7 @@ func (g *gram[T]) sum(s *scratch[T], st pairwise[T], x, z packedPoints[T], i, j,
 		return
 	}
 	if st.product && rows <= maxDirectPoints {
-		// The direct micro-kernel computes only the existing rows of X. A panel of X is column-major, so that Ars
-		// is 1.
+		// A panel of X is column-major, so that Ars is 1.
 		s.direct = ukr.Direct[T]{A: &x.panels[i*d], M: rows, N: u.NR, K: d, Ars: 1, Acs: u.MR, Ldb: u.NR, Ldc: stride, Alpha: st.factor}
 		for c := 0; c < width; c += u.NR {
 			s.direct.B, s.direct.C = &z.panels[(j+c)*d], &out[c]

@@ -156,8 +156,7 @@ func (g *gramMul[T]) flops(rows, cols int) float64 {
 	return g.gram.flops(rows, cols) + flop.Gemm(rows, g.t, cols)
 }
 
-// addRows adds k(X, Z) V, for count points of the block bx from point i on and all points of the
-// block bz, to rows of out.
+// addRows adds k(X, Z) V to rows of out, for count points of bx from point i on and all points of bz.
 func (g *gramMul[T]) addRows(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, count int, out view[T]) {
 	cols := min(g.size, g.z.rows-j0)
 	_, tn := g.tileSize()
@@ -231,8 +230,7 @@ func (g *gramMul[T]) symmetric(out view[T]) {
 	})
 }
 
-// squareSize returns the number of rows and columns of a tile on the diagonal: about 96, and a multiple of both MR
-// and NR, so that the tile begins at whole panels.
+// squareSize returns the order of a tile on the diagonal: about 96, and a multiple of both MR and NR.
 func (g *gramMul[T]) squareSize() int {
 	mr, nr := g.q.engine.ukr.MR, g.q.engine.ukr.NR
 	multiple := mr

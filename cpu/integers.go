@@ -9,15 +9,13 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// This file is for points whose features are all integer multiples of one number, the step, as in
-// images, counts and indicators. Products of such points are computed exactly in 16-bit
-// integers with sums in 32 bits, at up to four times the rate of float64.
+// This file is for points whose features are integer multiples of one number, the step, as in images and counts.
+// Their products are exact, in 16-bit integers with sums in 32 bits, at up to four times the rate of float64.
 
 // For minIntegerPoints or more points, integer products save more time than finding the step takes.
 const minIntegerPoints = 64
 
-// useIntegers makes g use integer products if the points allow it: for xᵀz, and for ‖x−z‖² computed
-// from the norms.
+// useIntegers makes g use integer products if the points allow it, for xᵀz and for ‖x−z‖² computed from the norms.
 func (g *gram[T]) useIntegers() *gram[T] {
 	if g.q.engine.device.tier.Pairs == 0 || g.x.cols <= directDistance || min(g.x.rows, g.z.rows) < minIntegerPoints {
 		return g
@@ -145,9 +143,8 @@ const toInteger = 0x1.8p52
 // nearest returns the integer nearest to t; |t| must be less than 2³¹.
 func nearest(t float64) int32 { return int32(math.Float64bits(t + toInteger)) }
 
-// packIntegers is the method pack for points whose features are integers times p.step. It packs
-// panels of w points. Two integers of 16 bits form a pair; if the number of features is odd, the
-// last feature is paired with zero.
+// packIntegers is the method pack for points whose features are integers times p.step. Pairs of 16-bit integers
+// are packed in panels of w points; an odd last feature is paired with zero.
 func (g *gram[T]) packIntegers(p packing[T], m *matrix[T], first, rows, w int, lend allocator[T]) (packedPoints[T], func()) {
 	depth, padded := panels(m.cols, 2), panels(rows, w)*w
 	size := panels(padded*depth*4, int(unsafe.Sizeof(T(0))))

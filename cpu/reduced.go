@@ -15,10 +15,9 @@ import (
 // (roundedNorm + √nb/2)² = 1.07·10⁹, which fits in int32. Matrices with a diagonal element below reducedDiagonal
 // are factored in float32.
 //
-// Let L₁₁ be the diagonal block of the block column, L₂₁ the rows below it, and D the rounding errors of L₂₁. The
-// rounded rows replace L₂₁, which changes the corresponding elements of A by D L₁₁ᵀ. If this change is too large,
-// for example because the block column contains the largest eigenvectors of A, the block column is multiplied in
-// float32.
+// The rounded rows replace the rows of L below the diagonal block L₁₁ of the block column. This changes A by D
+// L₁₁ᵀ, where D holds the rounding errors. If this change is too large, for example because the block column
+// contains the largest eigenvectors of A, the block column is multiplied in float32.
 
 // reducedBlock is the width nb of a block column. It is a variable so that tests can reduce it.
 var reducedBlock = 256

@@ -54,9 +54,8 @@ func keptFraction[T backend.Float](m *matrix[T], center []T, nr int) float64 {
 	return fraction
 }
 
-// packSparse packs X without the omitted features. For each remaining feature of a group, it stores
-// the SparseRows values and the position of the feature in a panel of Z. The field positions has
-// d+1 elements for each group: first the positions, and in the last element their number.
+// packSparse packs X without the omitted features. For each group, the field positions has d+1 elements: the
+// positions of the remaining features in a panel of Z, and in the last element their number.
 func (g *gram[T]) packSparse(p packing[T], m *matrix[T], first, rows int, lend allocator[T]) (packedPoints[T], func()) {
 	const w = ukr.SparseRows
 	d, groups := m.cols, panels(rows, w)

@@ -33,8 +33,7 @@ import (
 // (n_x + n_z)/1024 are computed again from the differences, so that the error is at most 2¹²γ of the value itself.
 // Points whose features are not finite, or negative for χ², are always summed by the definition.
 
-// minDenseRows is the minimum number of rows of X for which the dense form of columns, made in each call, saves
-// time.
+// minDenseRows is the minimum number of rows of X for which making the dense form of columns saves time.
 const minDenseRows = 16
 
 // newSparseGram is newGram for sparse points.
@@ -159,8 +158,7 @@ func (q *queue[T]) sparseFiller(stat kernels.Stat, x, z *sparseMatrix[T]) filler
 	}
 }
 
-// commonTerms adds to a statistic the terms of the columns that both points of a pair store. It
-// omits the columns in dense form.
+// commonTerms adds to a statistic the terms of the columns that both points store and that are not in dense form.
 type commonTerms[T backend.Float] struct {
 	stat               kernels.Stat
 	x, z               *sparseMatrix[T]
@@ -279,8 +277,7 @@ func (o *commonTerms[T]) add(_ *scratch[T], i, j int, out []T) {
 	}
 }
 
-// gather adds to out, for each row of Z from row lo on, the terms of the columns that this row and
-// row i of X both store.
+// gather adds to out the terms of the columns that row i of X shares with each row of Z from row lo on.
 func (o *commonTerms[T]) gather(i, lo int, out []T) {
 	columns, values := o.points.Row(i)
 	l, hi := o.z.lists, lo+len(out)
