@@ -22,8 +22,7 @@ const (
 	shortC = "blas: insufficient length of c"
 )
 
-// must panics with text, a message of gonum, if ok is false. The checks run in gonum's order, so
-// that a call with several faults panics with gonum's message.
+// must panics with text, a message of gonum, if ok is false. The checks run in gonum's order.
 func must(ok bool, text string) {
 	if !ok {
 		panic(text)

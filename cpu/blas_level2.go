@@ -220,8 +220,7 @@ func trsvFits(ul blas.Uplo, tA blas.Transpose, d blas.Diag, n, lenA, lda, lenX, 
 		(tA == blas.NoTrans || tA == blas.Trans || tA == blas.ConjTrans) && (d == blas.Unit || d == blas.NonUnit)
 }
 
-// blasTrsv solves op(A) x = b in place for a triangle A: by forward substitution if op(A) is lower
-// triangular (lower != trans), and by back substitution otherwise.
+// blasTrsv solves op(A) x = b in place by substitution; op(A) is lower triangular if lower != trans.
 func blasTrsv[T backend.Float](e *engine[T], lower, trans, unit bool, n int, a []T, lda int, x []T) {
 	v := rowMajor(a, n, n, lda)
 	if trans {
@@ -244,8 +243,7 @@ func blasSymv[T backend.Float](e *engine[T], ul blas.Uplo, n int, alpha T, a []T
 	q.symv(triangle(ul), alpha, rowMajor(a, n, n, lda), rowMajor(x, n, 1, 1), beta, rowMajor(y, n, 1, 1))
 }
 
-// blasDot and blasAxpy use several workers. The division of the vectors into tasks does not depend
-// on the number of workers.
+// blasDot and blasAxpy use several workers, in tasks that do not depend on the number of workers.
 
 func blasDot[T backend.Float](e *engine[T], x, y []T) T {
 	q := &queue[T]{engine: e}

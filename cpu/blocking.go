@@ -7,15 +7,13 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// cacheSizes holds the cache sizes, in bytes, for which the loops are blocked; see the package
-// documentation. Zero means the size that the machine reports, or else the default.
+// cacheSizes holds cache sizes in bytes. Zero means the size that the machine reports, or else the default.
 type cacheSizes struct {
 	L2 int // per core; default 1 MiB
 	L3 int // shared by the cores; default 32 MiB
 }
 
-// openWith is backend.Open for a tier of this package, such as "avx2", with cache sizes
-// that may differ from those of the machine. Results do not depend on them.
+// openWith is backend.Open for a tier of this package, with given cache sizes. Results do not depend on them.
 func openWith(tier string, c backend.Config, caches cacheSizes) (backend.Device, error) {
 	for _, t := range ukr.Tiers() {
 		if t.Name == tier {
@@ -59,9 +57,9 @@ type blocking struct {
 // the second-level cache.
 const depth = 512
 
-// blockingFor derives the sizes of the loops from a register tile of mr × nr elements of size bytes
-// each. The packed rows of A for one task take half of the second-level cache. Packed B takes a
-// quarter of the third-level cache, so that C and the packed rows of all workers also fit there.
+// blockingFor derives the sizes of the loops from a register tile of mr × nr elements of size bytes each. The
+// packed rows of A for one task take half of the second-level cache, and packed B a quarter of the third-level
+// cache.
 func blockingFor(mr, nr, size int, caches cacheSizes) blocking {
 	return blocking{
 		kc: depth,

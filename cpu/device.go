@@ -180,9 +180,8 @@ func (d *device) Rates() flop.Rates {
 	return r
 }
 
-// PackedBytes returns the size in bytes of the packed operands of Gram and GramMul for n points
-// with d features, beyond the size that Workspace returns. Each block of points is packed twice: in
-// panels of MR points and in panels of NR points.
+// PackedBytes returns the size in bytes of the packed operands of Gram and GramMul for n points with d features,
+// beyond Workspace. Each block of points is packed in panels of MR points and in panels of NR points.
 func (d *device) PackedBytes(n, features int) int64 {
 	u, bytes := d.f64.ukr, int64(0)
 	for _, width := range []int{u.MR, u.NR} {

@@ -168,9 +168,8 @@ func (q *queue[T]) scale(beta T, c view[T], region uplo) {
 	})
 }
 
-// packed contains the panels of A and of B that a task multiplies, each with k columns. If the
-// panels contain integers, rows and cols are the scale factors of the rows of A and of the columns
-// of B (see reduced.go). Otherwise rows and cols are nil.
+// packed contains the panels of A and of B that a task multiplies, each with k columns. For integers (see
+// reduced.go), rows and cols are the scale factors of the rows of A and the columns of B; otherwise they are nil.
 type packed[T backend.Float] struct {
 	a, b       []T
 	k          int
@@ -185,8 +184,7 @@ func (e *engine[T]) multiply(s *scratch[T], p packed[T], alpha, beta T, c view[T
 		n := min(nr, c.cols-j)
 		first, last := region.rows(c.rows, j, n, offset)
 		from, to := region.fullRows(c.rows, j, n, offset)
-		// Tiles of whole panels are stored directly to C. Tiles that the diagonal crosses are
-		// computed in scratch memory and then copied.
+		// Tiles that the diagonal crosses are computed in scratch memory and then copied.
 		begin := first / mr * mr
 		inner := min(max(panels(from, mr)*mr, begin), last)
 		outer := max(to/mr*mr, inner)
@@ -220,8 +218,7 @@ func (e *engine[T]) tile(s *scratch[T], p packed[T], i, j int) {
 	e.ukr.Gemm16(&s.scaled)
 }
 
-// partial computes in scratch memory a register tile that the diagonal crosses, and then stores the
-// elements of the given region to C.
+// partial computes a register tile that the diagonal crosses, and stores its elements in the given region.
 func (e *engine[T]) partial(s *scratch[T], p packed[T], alpha, beta T, c view[T], i, j, n int, region uplo, offset int) {
 	mr, nr := e.ukr.MR, e.ukr.NR
 	rows := min(mr, c.rows-i)

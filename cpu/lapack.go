@@ -31,8 +31,7 @@ func newLAPACK(t *ukr.Tier) LAPACK { return LAPACK{bound: newDevice(t, 0, cacheS
 
 func (impl LAPACK) device() *device { return BLAS{bound: impl.bound}.device() }
 
-// minPotrfOrder is the smallest order for which Mercer's Dpotrf is used: gonum's tests compare a factor of order 3
-// bit by bit.
+// minPotrfOrder is the smallest order for Mercer's Dpotrf: gonum's tests compare a factor of order 3 bit by bit.
 const minPotrfOrder = 4
 
 // unblockedOrder is the largest order for which gonum's unblocked Dlauum (matrix-vector

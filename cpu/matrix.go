@@ -36,8 +36,7 @@ func (m *matrix[T]) Free() {
 	}
 }
 
-// discardBytes is the size from which Free returns the memory of a matrix to the system
-// immediately. For a smaller matrix, the system call takes more time than it saves.
+// discardBytes is the smallest size of a matrix whose memory Free returns to the system immediately.
 const discardBytes = 1 << 20
 
 func (m *matrix[T]) host() backend.Host[T] {
@@ -105,8 +104,7 @@ func (v view[T]) reversed(columns bool) view[T] {
 // contiguous reports whether the rows of v, or its columns, are contiguous.
 func (v view[T]) contiguous() bool { return v.cs == 1 || v.rs == 1 }
 
-// at returns the address of element (i, j). The receiver is a pointer because copying v takes several times as
-// long as the access.
+// at returns the address of element (i, j). The pointer receiver avoids copying v, which takes longer.
 func (v *view[T]) at(i, j int) *T { return &v.data[v.offset+i*v.rs+j*v.cs] }
 
 // asMatrix returns m as a matrix of this device, and panics if m belongs to another device.

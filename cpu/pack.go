@@ -20,8 +20,7 @@ type packer[T backend.Float] struct {
 func (e *engine[T]) packerA(s *scratch[T]) packer[T] { return packer[T]{&e.ukr.PackA, s} }
 func (e *engine[T]) packerB(s *scratch[T]) packer[T] { return packer[T]{&e.ukr.PackB, s} }
 
-// view writes the rows of v to dst as panels of Width rows (see the package documentation). The
-// last panel is padded with zeros.
+// view writes the rows of v to dst as panels of Width rows. The last panel is padded with zeros.
 func (p packer[T]) view(dst []T, v view[T]) {
 	w := p.Width
 	fullPanels := v.rows / w
@@ -176,9 +175,8 @@ func center[T backend.Float](m *matrix[T]) []T {
 	return c
 }
 
-// pack packs the block of points that begins at point first, once for each element of g.packs, in
-// memory from lend. The panels have MR points if the points belong to X, and NR points if they
-// belong to Z. The second result frees the memory.
+// pack packs the block of points that begins at point first, once for each element of g.packs, in memory from
+// lend: in panels of MR points of X, or of NR points of Z. The second result frees the memory.
 func (g *gram[T]) pack(m *matrix[T], first int, ofX bool, lend allocator[T]) ([]packedPoints[T], func()) {
 	rows := min(g.size, m.rows-first)
 	packerFor := g.q.engine.packerB

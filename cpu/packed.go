@@ -21,8 +21,7 @@ import (
 //	    └ 40 41 42 43 44 ┘         │ 30 31 32 │   A₂₁
 //	                               └ 40 41 42 ┘
 //
-// All three parts are ordinary views, so every operation on a packed matrix is two or three operations on full
-// matrices.
+// All three parts are views, so an operation on a packed matrix is two or three operations on full matrices.
 type packedMatrix[T backend.Float] struct {
 	rect   *matrix[T] // the rectangle, of n+1 rows and n₁ columns
 	n1, n2 int        // orders of A₁₁ and A₂₂: n₁ is n₂ or n₂ + 1

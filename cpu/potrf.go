@@ -25,9 +25,7 @@ func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 //	A = ┌ A₁₁     ┐   A₁₁ is factored already; A₂₁ ← A₂₁ L₁₁⁻ᵀ;
 //	    └ A₂₁ A₂₂ ┘   first block column of A₂₂ ← its part of A₂₂ − A₂₁A₂₁ᵀ;
 //	                  the same for the other block columns, while one worker factors
-//	                  the first block on the diagonal of A₂₂
-//
-// so that the other workers multiply while one worker factors a block on the diagonal (look-ahead).
+//	                  the first block on the diagonal of A₂₂ (look-ahead)
 func (q *queue[T]) potrf(ul backend.Uplo, a view[T]) error {
 	if ul == backend.Upper {
 		a = a.t() // UᵀU = LLᵀ with L = Uᵀ
@@ -98,8 +96,7 @@ func split(n, base int) int { return (n/2 + base - 1) / base * base }
 // order 256 with rows of 2 KB reaches 42 GFLOP/s, and 38 without strips.
 const transposeStrip = 32
 
-// factorDirect factors a small lower triangle without packing. The micro-kernel works on
-// rows of the transpose, or on a copy if these rows are not contiguous.
+// factorDirect factors a small lower triangle without packing, on rows of the transpose or of a contiguous copy.
 func (e *engine[T]) factorDirect(a *view[T], first int) error {
 	n := a.rows
 	if n == 0 {
@@ -119,8 +116,7 @@ func (e *engine[T]) factorDirect(a *view[T], first int) error {
 		e.ukr.TransposeDirect(t)
 		d.C, d.Ldc = &work[0], ld
 		e.ukr.PotrfDirect(d)
-		// Copy the factor back in strips of rows that fit in the cache even if all rows map to the same cache
-		// sets.
+		// Copy the factor back in strips of rows that fit in the cache even if all rows use the same cache sets.
 		t.Ars, t.Ldc = ld, a.rs
 		for i := 0; i < n; i += transposeStrip {
 			rows := min(transposeStrip, n-i)

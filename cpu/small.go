@@ -12,13 +12,11 @@ import (
 
 // The limits were measured on an AMD EPYC of family 25 (Zen 4), November 2026.
 const (
-	// serialOps is the number of multiplications, as in a product of order 64, above which several workers are
-	// faster than one.
+	// serialOps is the largest number of multiplications (order 64) for which one worker is as fast as several.
 	serialOps = 1 << 18
 	// directOrder is the order of the largest triangle that is not packed.
 	directOrder = 128
-	// rank2Order is the largest n for which Syr2k computes dot products of rows of A and B, because
-	// transposing B would take longer.
+	// rank2Order is the largest n for which Syr2k computes dot products of rows instead of transposing B.
 	rank2Order = 32
 )
 
@@ -81,10 +79,9 @@ func (e *engine[T]) directRank2(part ukr.Part, trans bool, n, k int, alpha T, a 
 	e.putScratch(s)
 }
 
-// directTriangle calls a kernel with a triangle A of order k and an m × n matrix B, whose row strides are lda and
-// ldb. If right is true, the kernel works on a copy of Bᵀ. If transposed is true, it uses Aᵀ instead of A. isLower
-// reports whether the triangle that the kernel uses is lower; an upper triangle is passed in reverse order, which
-// makes it lower.
+// directTriangle calls a kernel with a triangle A of order k and an m × n matrix B: with a copy of Bᵀ if right is
+// true, and with Aᵀ if transposed is true. isLower reports whether the triangle for the kernel is lower; an upper
+// triangle is passed in reverse order.
 func (e *engine[T]) directTriangle(kernel func(*ukr.Direct[T]), right, transposed, isLower, unit bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int) {
 	s := e.getScratch()
 	d := &s.direct
@@ -206,8 +203,7 @@ func (e *engine[T]) transposed(s *scratch[T], v *view[T], dst []T) *T {
 	return &dst[0]
 }
 
-// directSymm computes C ← α A B + β C, or α B A + β C, for a small product; directSymm reads one
-// triangle of the k × k matrix A.
+// directSymm computes C ← α A B + β C, or α B A + β C, for a small product, from one triangle of A.
 func (e *engine[T]) directSymm(right bool, part ukr.Part, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
 	s := e.getScratch()
 	full := s.grow(k * k)
@@ -249,8 +245,7 @@ func store[T backend.Float](c *T, v, beta T) {
 	*c = v
 }
 
-// direct reports whether a product or solution with a triangle of order n and the given number
-// of columns is small enough for the direct kernels.
+// direct reports whether a triangle of order n and cols columns are small enough for the direct kernels.
 func direct(n, cols int) bool { return n <= directOrder && n*n*cols <= 2*serialOps }
 
 // triangular computes X ← α A⁻¹ X or α A X for a small lower triangle A by the given kernel. If the

@@ -27,9 +27,8 @@ func (e *engine[T]) smallSymv(ul backend.Uplo, alpha T, a []T, lda int, x []T, b
 // n = 40 and 0.79 µs at n = 60; micro-kernels take 0.44 and 0.67 µs (AMD EPYC of family 25, November 2026).
 const plainSymvOrder = 52
 
-// plainSymv is smallSymv in plain loops. It processes two rows of A at a time. An off-diagonal element a_ij
-// contributes to y_i and to y_j. The loop begins at the shortest row of the triangle, so that row i adds only to
-// elements of y whose rows are finished.
+// plainSymv is smallSymv in plain loops over two rows of A at a time. It begins at the shortest row of the
+// triangle, so that row i adds only to elements of y whose rows are finished.
 func plainSymv[T backend.Float](lower bool, alpha T, a []T, lda int, x []T, beta T, y []T) {
 	n := len(x)
 	y = y[:n]
@@ -70,8 +69,7 @@ func plainSymv[T backend.Float](lower bool, alpha T, a []T, lda int, x []T, beta
 	}
 }
 
-// smallTrsv computes x ← op(A)⁻¹ x by forward substitution. An upper triangle op(A) is read in
-// reverse order, which makes it lower.
+// smallTrsv computes x ← op(A)⁻¹ x by forward substitution. An upper op(A) is read in reverse order.
 func smallTrsv[T backend.Float](k *ukr.Kernels[T], lower, trans, unit bool, n int, a []T, lda int, x []T) {
 	ars, acs, inc, first := lda, 1, 1, 0
 	if trans {

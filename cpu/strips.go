@@ -8,17 +8,15 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// strips is a matrix divided into strips of columns. The rows of a strip are contiguous. Each row
-// fills one vector register, or half of a register if the matrix has a small number of columns. The
-// last strip is padded with zeros.
+// strips is a matrix divided into strips of columns, with contiguous rows that fill one vector register, or half
+// of one for a small number of columns. The last strip is padded with zeros.
 type strips[T backend.Float] struct {
 	data              []T
 	rows, cols, width int
 	kernels           *ukr.GemvPanels[T]
 }
 
-// stripKernels returns the functions for the narrowest strips that hold all columns, or else for the widest
-// strips.
+// stripKernels returns the functions for the narrowest strips that hold all columns, or else for the widest.
 func (e *engine[T]) stripKernels(cols int) *ukr.GemvPanels[T] {
 	kernels := e.ukr.GemvPanels
 	i := slices.IndexFunc(kernels, func(k ukr.GemvPanels[T]) bool { return k.Width >= cols })
@@ -75,8 +73,7 @@ func (e *engine[T]) addStrips(s *scratch[T], tile view[T], i, j int, v, y strips
 	if symmetric {
 		f = v.kernels.ApplyPair
 	}
-	// The kernel processes a fixed number of rows at a time. The remaining rows of the tile are
-	// padded with zeros in scratch memory.
+	// The remaining rows of the tile are padded with zeros in scratch memory.
 	fullRows := tile.rows / rows * rows
 	remaining := tile.rows - fullRows
 	corner := s.block[:2*rows*w]

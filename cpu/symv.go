@@ -16,10 +16,9 @@ import (
 // more columns, packing A takes less time than reading A once for each column.
 const thinColumns = 4
 
-// symvColumns is the largest number of columns of B for which symv is used with a symmetric A of order n, instead
-// of a product in packed blocks, which reads both triangles. In float32 with n = 4096, the packed product takes 3
-// times as long as symv for 10 columns, 1.2 to 4 times for 16, and 0.6 times for 32 (AMD EPYC of family 25,
-// November 2026).
+// symvColumns is the largest number of columns of B for which symv is used with a symmetric A of order n. A
+// product in packed blocks takes 3 times as long for 10 columns, 1.2 to 4 times for 16, and 0.6 times for 32
+// (float32, n = 4096, AMD EPYC of family 25, November 2026).
 func symvColumns(n int) int {
 	if n < 512 {
 		return thinColumns
@@ -77,8 +76,7 @@ type sums[T backend.Float] struct {
 	stride           int // distance of columns in elements; each column is aligned to a cache line
 }
 
-// newSums returns sums with arbitrary contents; each group first calls clear. The memory comes from a pool,
-// because getting new memory from the system would take longer than the product.
+// newSums returns sums with arbitrary contents from a pool; each group first calls clear.
 func (e *engine[T]) newSums(rows, cols, size int) (sums[T], func()) {
 	line := cacheLine / int(unsafe.Sizeof(T(0)))
 	stride := panels(rows, line) * line
@@ -152,8 +150,7 @@ func rowsAtOnce[T backend.Float](ld int) int {
 	return ukr.MaxRows
 }
 
-// symvSpan is the number of elements of a row that are processed at a time if B has several columns, so that the
-// elements stay in the second-level cache for all columns of B.
+// symvSpan is the number of elements of a row that are processed for all columns of B before the next elements.
 const symvSpan = 1024
 
 // symvRows adds to sum the products of rows i … i+count−1 of a triangle of A with x. An off-diagonal element
@@ -249,8 +246,7 @@ func (q *queue[T]) gemv(alpha T, a, b view[T], beta T, c view[T]) {
 	e := q.engine
 	x, freeX := columnsOf(b, e.shared)
 	defer freeX()
-	// flops is at least the number of bytes of A: reading a large A takes longer than waking a worker, even if the
-	// product has a small number of operations.
+	// flops is at least the number of bytes of A, because reading a large A takes longer than waking a worker.
 	flops := max(flop.Gemm(a.rows, len(x), a.cols), float64(a.rows)*float64(a.cols)*float64(unsafe.Sizeof(alpha)))
 	if a.cs == 1 {
 		q.chunks(a.rows, thinRows, flops, func(s *scratch[T], first, count int) {

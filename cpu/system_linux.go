@@ -70,8 +70,7 @@ var processor = sync.OnceValue(func() string {
 	return processorName(f)
 })
 
-// processorName reads the name from the text of /proc/cpuinfo. On arm64 that file has the numbers
-// of the implementer and of the part instead of a name.
+// processorName reads the name from the text of /proc/cpuinfo: on arm64, the numbers of implementer and part.
 func processorName(cpuinfo io.Reader) string {
 	fields := map[string]string{}
 	for s := bufio.NewScanner(cpuinfo); s.Scan(); {

@@ -6,11 +6,9 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// trmm computes B ← α op(A) B or α B op(A) with A triangular, in place. B op(A) is computed as op(A)ᵀ Bᵀ. A unit
-// diagonal is taken as ones and is not read.
-//
-// If op(A) is lower triangular, row i of op(A) B depends on the rows of B up to row i. Blocks of rows are
-// therefore computed from the last to the first; if op(A) is upper triangular, from the first to the last.
+// trmm computes B ← α op(A) B or α B op(A) with A triangular, in place; B op(A) is computed as op(A)ᵀ Bᵀ. A unit
+// diagonal is not read. If op(A) is lower triangular, row i of op(A) B depends on the rows of B up to row i, and
+// blocks of rows are computed from the last to the first; for an upper triangle, in the opposite order.
 func (q *queue[T]) trmm(side backend.Side, ul backend.Uplo, t backend.Trans, unit bool, alpha T, a, b view[T]) {
 	a = a.op(t)
 	isLower := (ul == backend.Lower) == (t == backend.NoTrans)
@@ -37,8 +35,7 @@ func (q *queue[T]) trmm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 	}
 }
 
-// multiplyBlock computes X ← α A X for a triangle of order at most KC. An upper triangle is handled
-// as a lower one in reverse order.
+// multiplyBlock computes X ← α A X for a triangle of order ≤ KC. An upper triangle is read in reverse order.
 func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	e := q.engine
 	if q.directBlock(e.ukr.TrmmDirect, isLower, unit, alpha, &a, &x) {
@@ -86,8 +83,7 @@ func (e *engine[T]) multiplyTriangle(s *scratch[T], alpha T, triangle, in, out [
 	}
 }
 
-// packLower writes a lower triangle as panels of w rows; panel r has (r+1)·w columns.
-// Elements above the diagonal are written as zeros and not read.
+// packLower writes a lower triangle, with zeros above it, as panels of w rows; panel r has (r+1)·w columns.
 func packLower[T backend.Float](to packer[T], dst []T, a view[T], unit bool) {
 	w := to.Width
 	for r := 0; r < a.rows; r += w {

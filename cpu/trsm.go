@@ -66,8 +66,7 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 	}
 }
 
-// solveBlock computes X ← α A⁻¹ X for a triangle of order at most KC. An upper triangle is handled
-// as a lower one in reverse order.
+// solveBlock computes X ← α A⁻¹ X for a triangle of order ≤ KC. An upper triangle is read in reverse order.
 func (q *queue[T]) solveBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	e := q.engine
 	if q.directBlock(e.ukr.TrsmDirect, isLower, unit, alpha, &a, &x) {
@@ -89,9 +88,8 @@ func (q *queue[T]) solveBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	})
 }
 
-// directBlock computes X ← α A⁻¹ X or α A X by the given direct kernel. If the block is too large
-// for the kernel, directBlock returns false. In both cases it replaces the views of an upper
-// triangle A and of X by views in reverse order, so that A becomes lower.
+// directBlock computes X ← α A⁻¹ X or α A X by the given direct kernel, or returns false if the block is too
+// large. In both cases it reverses the views of an upper triangle A and of X, so that A becomes lower.
 func (q *queue[T]) directBlock(kernel func(*ukr.Direct[T]), isLower, unit bool, alpha T, a, x *view[T]) bool {
 	n, e := a.rows, q.engine
 	if n == 0 || x.cols == 0 {
@@ -110,8 +108,7 @@ func (q *queue[T]) directBlock(kernel func(*ukr.Direct[T]), isLower, unit bool, 
 	return true
 }
 
-// trsmStrips is the number of panels of right-hand sides that a worker solves together, so
-// that each panel of the triangle is read once for all of them.
+// trsmStrips is the number of panels of right-hand sides for which a worker reads a panel of the triangle once.
 const trsmStrips = 4
 
 // substitute solves for the right-hand sides x with a packed triangle. x has at most trsmStrips panels of columns.

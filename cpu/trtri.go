@@ -2,8 +2,7 @@ package cpu
 
 import "github.com/mercer-go/mercer/backend"
 
-// triangleBase is the order at which the recursions of trtri and lauum end and one worker
-// computes the block alone.
+// triangleBase is the order at which the recursions of trtri and lauum end.
 const triangleBase = 64
 
 // plainInverse is the order up to which invertPlain is faster than solving L X = I.

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// parallelRanges divides 0 … n−1 into ranges of grain indices and runs f on all ranges. It uses at
-// most threads goroutines, including the caller's. The ranges do not depend on threads.
+// parallelRanges divides 0 … n−1 into ranges of grain indices and runs f on them, on at most threads goroutines.
 func parallelRanges(threads, n, grain int, f func(lo, hi int)) {
 	chunks := (n + grain - 1) / grain
 	parallel(threads, chunks, func(tasks iter.Seq[int]) {
@@ -36,8 +35,7 @@ func parallel(threads, n int, work func(tasks iter.Seq[int])) {
 	j.idle = make(chan struct{})
 	j.vacancies.Store(int64(helpers))
 	slot := post(j)
-	// Start only the helpers that are needed in addition to the lingering helpers, which find the job on the
-	// board.
+	// Start only the helpers that are needed beside the lingering helpers, which find the job on the board.
 	for range helpers - int(lingering.Load()) {
 		go help(j)
 	}
@@ -59,8 +57,7 @@ type job struct {
 	work      func(tasks iter.Seq[int])
 	next      atomic.Int64 // the next task
 	vacancies atomic.Int64 // number of helpers that may still join
-	// helpers counts the active workers other than the caller. When the caller finds no further task, it adds
-	// closedBit.
+	// helpers counts the active workers other than the caller, plus closedBit if the caller finds no further task.
 	helpers   atomic.Int64
 	idle      chan struct{}          // closed when the last helper leaves a closed job
 	panicText atomic.Pointer[string] // message of the first helper that panicked
@@ -175,6 +172,5 @@ func await(done func() bool) bool {
 	}
 }
 
-// rowGrain returns the smallest number of rows, of cols elements each, for which another worker saves time: rows
-// with about 64 Ki elements, which take about 20 µs.
+// rowGrain returns the smallest number of rows that is worth another worker: about 64 Ki elements, or 20 µs.
 func rowGrain(cols int) int { return max(1, 1<<16/max(cols, 1)) }
