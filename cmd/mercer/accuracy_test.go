@@ -17,9 +17,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestAccuracy runs the command on data sets for which the accuracy of other programs is known, and
-// prints a row of bench/results/accuracy.md for each. Some of these runs take minutes and
-// gigabytes: the variable MERCER_ACCURACY lists the data sets to run, or is "all".
+// TestAccuracy runs the command on data sets for which the accuracy of other programs is known, and prints a row of
+// bench/results/accuracy.md for each. The variable MERCER_ACCURACY lists the data sets, or is "all".
 //
 //	MERCER_ACCURACY=all go test -run TestAccuracy -v -timeout 2h ./cmd/mercer
 func TestAccuracy(t *testing.T) {
@@ -100,7 +99,7 @@ func spam(l *accuracyLab) (string, float64) {
 }
 
 // surnames adds a mark at both ends of each name, so that a substring at an end differs from the same substring
-// inside a name. A test of kernels/strings compares one split of the names with scikit-learn.
+// inside a name.
 func surnames(l *accuracyLab) (string, float64) {
 	text, err := os.ReadFile(l.data("surnames_by_language.csv"))
 	if err != nil {
@@ -147,8 +146,7 @@ func (l *accuracyLab) evaluate(model, table string, args ...string) float64 {
 
 var mnistFiles = []string{"mnist-train-images-idx3-ubyte.gz", "mnist-train-labels-idx1-ubyte.gz", "mnist-t10k-images-idx3-ubyte.gz", "mnist-t10k-labels-idx1-ubyte.gz"}
 
-// first copies the first items of the compressed IDX file name to a new file. The argument to is
-// the name of the new file.
+// first copies the first items of the compressed IDX file name to the new file to.
 func (l *accuracyLab) first(name, to string, items int) {
 	l.Helper()
 	f, err := os.Open(l.data(name))
@@ -193,7 +191,7 @@ func mnistExact(l *accuracyLab) (string, float64) {
 }
 
 // mnistNystrom fits a Nyström model to all 60,000 digits with a small λ. The kernel is e⁴ times the Gaussian kernel
-// with σ = ½ on images scaled to norm 1. This σ corresponds to 1,200 for unscaled images of the mean norm.
+// with σ = ½ on images scaled to norm 1.
 func mnistNystrom(l *accuracyLab) (string, float64) {
 	centers := 11000
 	if v := os.Getenv("MERCER_CENTERS"); v != "" {

@@ -86,8 +86,7 @@ var (
 )
 
 // TestAdviceNamesParametersByMarks checks that advice in the texts of the library writes each parameter as $name,
-// and that message.Parameters lists the parameter. Each front end replaces $name by its own name of the parameter,
-// or omits the advice. A name without $ would be shown to all callers, including learners without this parameter.
+// which each front end replaces by its own name, and that message.Parameters lists the parameter.
 func TestAdviceNamesParametersByMarks(t *testing.T) {
 	knownParameters := message.Parameters()
 	var names []string
@@ -133,10 +132,9 @@ var valid = map[string]string{
 	"accuracy": "1e6", "bound": "true", "keep-default-na": "false", "decimal": ".", "thousands": ",", "delimiter": ",",
 }
 
-// TestAdviceCanBeFollowed checks the advice in the errors of the library for every command and
-// every learner. A command must have the flag that the advice names, and a learner must have the
-// parameter. A call with this flag or parameter must not end with a usage error. In Go, the error
-// of a learner must name only parameters of this learner.
+// TestAdviceCanBeFollowed checks the advice in the errors of the library for every command and every learner: they
+// must have the flag or parameter that the advice names, and a call with it must not end with a usage error. In Go,
+// the error of a learner must name only parameters of this learner.
 func TestAdviceCanBeFollowed(t *testing.T) {
 	var advice []string
 	for _, text := range sourceTexts(t, librarySources...) {
@@ -176,8 +174,7 @@ func TestAdviceCanBeFollowed(t *testing.T) {
 			if required.FewCases() && (i+j)%5 != 0 {
 				continue
 			}
-			// The context is canceled with the advice as its cause. The fit returns this cause in
-			// the same form as an error of the solver.
+			// The fit returns the cause of the canceled context in the same form as an error of the solver.
 			ctx, cancel := context.WithCancelCause(context.Background())
 			cancel(message.Errorf("fault: " + text))
 			fit, err := d.Make("", nil)

@@ -6,10 +6,9 @@ import (
 	"testing"
 )
 
-// TestBootstrapOfAConstantHasItsBiasAndVariance checks the bias and the variance of a fit of a
-// constant to n rows. A bootstrap sample without row i has n draws from the other rows. Its mean
-// has the bias ȳ₋ᵢ − y_i, where ȳ₋ᵢ is the mean of the other rows, and 1/n of the variance of the
-// other rows. The out-of-bag error is the sum of bias² and variance.
+// TestBootstrapOfAConstantHasItsBiasAndVariance checks the bias and the variance of a fit of a constant to n rows
+// against their closed forms. Out of bag, row i has the bias ȳ₋ᵢ − y_i, where ȳ₋ᵢ is the mean of the other rows,
+// and 1/n of their variance.
 func TestBootstrapOfAConstantHasItsBiasAndVariance(t *testing.T) {
 	l := gramLab{t, t.TempDir()}
 	y := []float64{0, 1, 3, 7, 8, 12, 5, 2}
@@ -41,8 +40,7 @@ func TestBootstrapOfAConstantHasItsBiasAndVariance(t *testing.T) {
 		variance += (square - mean*mean) / n / n
 	}
 	t.Logf("bias² %v, by hand %v; variance %v, by hand %v; seed 1", got.Bias, bias, got.Variance, variance)
-	// A row is out of bag in a fraction (1 − 1/n)ⁿ of the rounds. Each bound is six standard
-	// deviations of the estimate.
+	// A row is out of bag in a fraction (1 − 1/n)ⁿ of the rounds. Each bound is six standard deviations.
 	outOfBag := rounds * math.Pow(1-1/n, n)
 	if math.Abs(got.Variance-variance) > 6*math.Sqrt(2/outOfBag)*variance {
 		t.Errorf("variance %v, want %v", got.Variance, variance)

@@ -15,8 +15,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// completed lists typed command lines, in which "\t" is the tab key. For each line, the shell must
-// call mercer with args.
+// completed lists command lines, in which "\t" is the tab key, with which the shell must call mercer with args.
 var completed = []struct {
 	typed string
 	args  []string
@@ -35,8 +34,7 @@ var completed = []struct {
 	{"mercer predict --model=mod\t", []string{"predict", "--model=model.safetensors"}},
 }
 
-// TestShellsComplete types command lines with the tab key into interactive shells. The command
-// script(1) gives each shell a terminal.
+// TestShellsComplete types command lines with the tab key into interactive shells, in a terminal of script(1).
 func TestShellsComplete(t *testing.T) {
 	const library = "/usr/share/bash-completion/bash_completion"
 	for shell, c := range map[string]struct {
@@ -56,8 +54,8 @@ func TestShellsComplete(t *testing.T) {
 				required.SkipOrFail(t, shell, err)
 			}
 			folder := completionFolder(t)
-			// This shell function passes the calls of the completion scripts to the command, and
-			// prints every other call.
+			// This shell function passes the calls of the completion scripts to the command, and prints every other
+			// call.
 			rc := c.rc + `mercer() { case $1 in (__complete*) command mercer "$@";; (*) printf 'called'; printf ' <%s>' "$@"; echo;; esac; }` + "\n"
 			if err := os.WriteFile(filepath.Join(folder, ".zshrc"), []byte(rc), 0o666); err != nil {
 				t.Fatal(err)

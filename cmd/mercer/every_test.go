@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// everyData returns 48 rows with two features a and b. In row i, number is 2a + b + (i mod 3), and
-// class is "high" if number exceeds 23 and "low" otherwise. The order of the rows has no pattern.
+// everyData returns 48 rows with two features a and b. In row i, number is 2a + b + (i mod 3), and class is "high"
+// if number exceeds 23 and "low" otherwise.
 func everyData() string {
 	var b strings.Builder
 	b.WriteString("a,b,number,class\n")
@@ -33,7 +33,7 @@ func everyData() string {
 }
 
 // TestEveryLearner checks that each learner of the catalogue can be fitted, evaluated, cross-validated and drawn
-// without any parameter, and that it makes every kind of prediction that it supports.
+// with its default parameters, and that it makes every kind of prediction that it supports.
 func TestEveryLearner(t *testing.T) {
 	folder := t.TempDir()
 	data := filepath.Join(folder, "data.csv")
@@ -110,8 +110,8 @@ func TestEveryLearner(t *testing.T) {
 	}
 }
 
-// checkShown checks that show names the learner, repeats the report of the fit, and lists weights
-// or points. The weights in the units of the table must give the predictions.
+// checkShown checks that show names the learner, repeats the report of the fit, and lists points or weights, which
+// must give the predictions.
 func checkShown(t *testing.T, mercer func(args ...string) string, model, table string, task learners.Task) {
 	t.Helper()
 	if text := mercer("show", "--rows", "3", model); !strings.Contains(text, "formula  ") || !strings.Contains(text, "data ") {

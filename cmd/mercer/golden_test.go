@@ -12,9 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/learners.golden, or the pages and pictures of docs, anew")
 
-// TestLearnersGolden compares the flags of mercer fit, their help for each learner, and the
-// catalogue in JSON, with testdata/learners.golden, so that the diff of a commit shows each
-// change that users see. After an intended change: go test ./cmd/mercer -run Golden -update.
+// TestLearnersGolden compares the flags of mercer fit, their help for each learner, and the catalogue in JSON, with
+// testdata/learners.golden. After an intended change: go test ./cmd/mercer -run Golden -update.
 func TestLearnersGolden(t *testing.T) {
 	common := help(t, "fit", "--help")
 	shared := map[string]bool{}

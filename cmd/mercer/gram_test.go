@@ -18,8 +18,8 @@ import (
 	"github.com/mercer-go/mercer/testdata"
 )
 
-// gramLab runs the command in a folder. A table there has either the features of some rows, or the
-// Gram matrix of their Gaussian kernel, which the test computes.
+// gramLab runs the command in a folder with tables of the features of some rows, or of the Gram matrix of their
+// Gaussian kernel, which the test computes.
 type gramLab struct {
 	*testing.T
 	folder string
@@ -72,8 +72,8 @@ func (l gramLab) numbers(text string) (rows [][]float64) {
 	return rows
 }
 
-// newGramLab writes the features of n training rows to x.csv, and the features of m other rows to xnew.csv. It
-// writes the kernel values of these rows with the training rows to gram.csv and cross.csv.
+// newGramLab writes the features of n training rows and of m other rows to x.csv and xnew.csv, and their kernel
+// values with the training rows to gram.csv and cross.csv.
 func newGramLab(t *testing.T, n, m int) gramLab {
 	const seed = 71
 	t.Logf("seed %d", seed)
@@ -101,16 +101,13 @@ func newGramLab(t *testing.T, n, m int) gramLab {
 	return l
 }
 
-// TestGramFileGivesTheResultsOfItsKernel checks that a file with the Gram matrix of a kernel gives the same
-// results as that kernel on the features, for a fit, for held-out rows, in cross-validation and in the
-// bootstrap. With the same seed, the random choices of rows are the same for the file and for the kernel.
+// TestGramFileGivesTheResultsOfItsKernel checks that a file with the Gram matrix of a kernel gives the same results
+// as that kernel on the features, for a fit, for held-out rows, in cross-validation and in the bootstrap.
 func TestGramFileGivesTheResultsOfItsKernel(t *testing.T) {
 	const n, m, lambda = 40, 12, 0.5
 	l := newGramLab(t, n, m)
-	// Two computations of a value of the Gaussian kernel differ by some units of roundoff. The norm
-	// of the difference of two n × n Gram matrices is at most n times as large. The condition
-	// number of K + λI, at most n/λ + 1, multiplies this difference in α. The factor 100 is for
-	// scores, which are at most quadratic in predictions ≤ 10.
+	// The norm of the difference of two computed n × n Gram matrices is at most n times some units of roundoff. The
+	// condition number of K + λI, at most n/λ + 1, multiplies it in α. The factor 100 is for scores.
 	const tol = 100 * 64 * n * (n/lambda + 1) * 0x1p-53
 	checkEqual := func(name string, a, b float64) {
 		t.Helper()
@@ -172,8 +169,7 @@ func TestGramFileGivesTheResultsOfItsKernel(t *testing.T) {
 			checkEqual(command, a[i], b[i])
 		}
 	}
-	// A model fitted to some of the rows can be applied to the whole table: it finds the columns of
-	// its training rows by their names.
+	// A model fitted to some of the rows finds their columns in the whole table by their names.
 	run("fit", features, "x.csv", append(common, "--test-fraction", "0.3", "--model", l.path("x.st"))...)
 	run("fit", values, "gram.csv", append(common, "--test-fraction", "0.3", "--model", l.path("gram.st"))...)
 	a := l.numbers(l.mercer("predict", "--quiet", "--model", l.path("x.st"), l.path("x.csv")))
@@ -183,10 +179,9 @@ func TestGramFileGivesTheResultsOfItsKernel(t *testing.T) {
 	}
 }
 
-// TestModelOfPrecomputedPointsStillPredicts checks the predictions of a stored model of an earlier
-// version. Its training table had n+2 columns: the index of a row, its kernel value with itself,
-// and its kernel values with the n training rows. For K = [2 1 0; 1 2 1; 0 1 2] and y = (1, 2, 4),
-// elimination solves (K + I)α + b = y, Σα = 0 and gives f = (5, 13, 19)/7.
+// TestModelOfPrecomputedPointsStillPredicts checks the predictions of a stored model of an earlier version, whose
+// training table had n+2 columns: the index of a row, its kernel value with itself, and its kernel values with the
+// n training rows. The solution for K = [2 1 0; 1 2 1; 0 1 2] and y = (1, 2, 4) is f = (5, 13, 19)/7.
 func TestModelOfPrecomputedPointsStillPredicts(t *testing.T) {
 	l := gramLab{t, t.TempDir()}
 	l.write("points.csv", []string{"id", "self", "k1", "k2", "k3"}, [][]float64{{0, 2, 2, 1, 0}, {1, 2, 1, 2, 1}, {2, 2, 0, 1, 2}, {-1, 9, 1, 2, 1}})
@@ -198,8 +193,8 @@ func TestModelOfPrecomputedPointsStillPredicts(t *testing.T) {
 	}
 }
 
-// TestGramFilesAgainstScikitLearn compares predictions with those of scikit-learn. One file has an n × n Gram
-// matrix for the fit, another the m × n kernel values of other rows. Both files have the layout of scikit-learn.
+// TestGramFilesAgainstScikitLearn compares predictions with those of scikit-learn, for an n × n Gram matrix in the
+// fit and the m × n kernel values of other rows.
 func TestGramFilesAgainstScikitLearn(t *testing.T) {
 	required.Slow(t, "sklearn", "starts Python")
 	l := gramLab{t, t.TempDir()}
@@ -239,9 +234,8 @@ print(json.dumps({"ridge": a.predict(K[np.ix_(te, tr)]).tolist(), "svc": b.decis
 	}{
 		// The condition number of K + λI is at most n/λ + 1 = 601, and |y| < 4.
 		{"ridge", 0, 4 * 60 * 601 * 0x1p-52, []string{"--lambda", "0.1", "--no-intercept"}, nil},
-		// The solution of each program violates the optimality conditions by less than 1e-9. The values of f
-		// therefore differ by at most 1e-9 times a factor that depends on the active constraints. For this K the
-		// factor is below 1000. A wrong row or column would change f by 0.1.
+		// The optimality conditions are violated by less than 1e-9, which changes f by at most 1e-9 times a factor
+		// that is below 1000 for this K. A wrong row or column would change f by 0.1.
 		{"svc", 1, 1e-6, []string{"--learner", "svc", "--C", "2", "--tol", "1e-9"}, []string{"--decision"}},
 	} {
 		for _, form := range []string{".csv", ".npz"} {
@@ -259,9 +253,8 @@ print(json.dumps({"ridge": a.predict(K[np.ix_(te, tr)]).tolist(), "svc": b.decis
 	}
 }
 
-// TestGramCommandAgainstScikitLearn compares the files of mercer gram with values of scikit-learn:
-// the kernel, distances, centered kernel values and principal components. For approximate features
-// it compares their inner products with the kernel.
+// TestGramCommandAgainstScikitLearn compares the kernel, distances, centered kernel values and principal components
+// of mercer gram with scikit-learn, and the inner products of approximate features with the kernel.
 func TestGramCommandAgainstScikitLearn(t *testing.T) {
 	required.Slow(t, "sklearn", "starts Python")
 	l := gramLab{t, t.TempDir()}
@@ -301,11 +294,10 @@ func TestGramCommandAgainstScikitLearn(t *testing.T) {
 	if err := json.Unmarshal([]byte(report), &eigen); err != nil || len(eigen.Eigenvalues) != 442 || len(eigen.EffectiveDimensions) != 2 {
 		t.Fatalf("%v: %s", err, report)
 	}
-	// Each result has two numbers: its largest difference from scikit-learn, and a bound. Sums in
-	// float64 differ by at most n roundings of the largest value. For principal components, the
-	// bound is divided by the gap between the eigenvalues, and for distances, which are square
-	// roots, by the smallest distance. An inner product of m Fourier features is a mean of m/2
-	// cosines with a standard deviation of at most √(1/m); the bound is 6 standard deviations.
+	// Each result has two numbers: its largest difference from scikit-learn, and a bound. Sums in float64 differ by
+	// at most n roundings of the largest value. For principal components, the bound is divided by the gap between
+	// the eigenvalues, and for distances by the smallest distance. For m Fourier features the bound is six standard
+	// deviations, 6√(1/m).
 	cmd := exec.Command(required.SKLearn(t), "-c", `
 import json, numpy as np, pandas as pd
 from sklearn.metrics.pairwise import rbf_kernel

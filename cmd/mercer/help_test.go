@@ -28,8 +28,8 @@ func listedFlags(t *testing.T, args ...string) map[string]bool {
 	return flags
 }
 
-// TestHelpOfALearnerListsItsParameters checks that the help of a command lists no parameters of learners without
-// --learner. With --learner it must list the learner's parameters in the catalogue.
+// TestHelpOfALearnerListsItsParameters checks that the help of a command lists parameters of learners only with
+// --learner, and then those of this learner.
 func TestHelpOfALearnerListsItsParameters(t *testing.T) {
 	parameters := map[string]bool{}
 	for _, d := range learners.Catalogue() {
@@ -53,8 +53,8 @@ func TestHelpOfALearnerListsItsParameters(t *testing.T) {
 	}
 }
 
-// TestHelpListsNoFlagThatIsRefused checks that the help of a call does not list a flag that the
-// call always refuses. A listed flag may be refused for its value or for the table.
+// TestHelpListsNoFlagThatIsRefused checks that the help of a call does not list a flag that the call refuses for
+// any value and table.
 func TestHelpListsNoFlagThatIsRefused(t *testing.T) {
 	calls := []string{
 		"fit", "fit --learner ridge", "fit --learner nystrom-ridge --stream", "fit --learner perceptron",
@@ -99,8 +99,8 @@ func TestHelpListsNoFlagThatIsRefused(t *testing.T) {
 	}
 }
 
-// TestHelpOfAModelListsWhatItKnows checks the flags that only some models support. The help of
-// predict and evaluate with --model must list such a flag only if this model supports it.
+// TestHelpOfAModelListsWhatItKnows checks that the help of predict and evaluate with --model lists a flag that only
+// some models support only if this model supports it.
 func TestHelpOfAModelListsWhatItKnows(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("t.csv", []byte("a,y,c\n0,1,u\n1,2,u\n2,0,v\n3,4,v\n4,3,v\n5,1,u\n"), 0o666); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/internal/browser"
 )
 
-// TestHTMLPages writes the pages of explain, evaluate, plot and tune, and checks that they are
-// well-formed, group the classes and have the values of points. Without -short a browser renders them.
+// TestHTMLPages checks that the pages of explain, evaluate, plot and tune are well-formed, group the classes and
+// have the values of points. Without -short a browser renders them.
 func TestHTMLPages(t *testing.T) {
 	folder := t.TempDir()
 	mercer := func(args ...string) {
@@ -86,8 +86,8 @@ func TestHTMLPages(t *testing.T) {
 	}
 }
 
-// operatePage opens a page in a window of the width of a phone. If the page has values of points,
-// tables or classes, it points at a value, sorts each table and selects each class.
+// operatePage opens a page in a window of the width of a phone. It points at a value, sorts each table and selects
+// each class, if there are any.
 func operatePage(t *testing.T, path string) {
 	t.Helper()
 	p := browser.Open(t, "file://"+path, 500, 900)

@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestImage builds the image of the Dockerfile with buildah, which needs no daemon, and runs the command and a
-// server in a container, with the user of the image and a folder that can only be read.
+// TestImage builds the image of the Dockerfile with buildah, and runs the command and a server in a container, with
+// the user of the image and a folder that can only be read.
 func TestImage(t *testing.T) {
 	required.Slow(t, "buildah", "builds an image")
 	program := required.Program(t, "buildah", "buildah")

@@ -64,8 +64,7 @@ func (c *command) interrupt(t *testing.T, s syscall.Signal) {
 	elapsed := time.Since(sent)
 	_ = c.Wait()
 	t.Logf("ended %v after the signal", elapsed.Round(time.Millisecond))
-	// The exit status is the value that a shell reports for a process ended by a signal (POSIX,
-	// Shell Command Language, 2.8.2).
+	// This is the value of a shell for a process ended by a signal (POSIX, Shell Command Language, 2.8.2).
 	if code := c.ProcessState.ExitCode(); code != 128+int(s) {
 		t.Errorf("%v, want exit code %d", c.ProcessState, 128+int(s))
 	}
@@ -121,8 +120,8 @@ func TestInterruptReading(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(s.String(), func(t *testing.T) {
 			c := start(t, "fit", "--target", "y", "--model", "m.safetensors", "-")
-			// The table is larger than the buffer of a pipe, so that Write returns only after the
-			// command has begun to read.
+			// The table is larger than the buffer of a pipe, so that Write returns after the command has begun to
+			// read.
 			if _, err := c.stdin.Write(table3(100_000)); err != nil {
 				t.Fatal(err)
 			}
@@ -131,8 +130,8 @@ func TestInterruptReading(t *testing.T) {
 	}
 }
 
-// TestVersionOfAClone checks the version that is printed for the build information of a release, of
-// a clone, of a changed clone and of a build without such information.
+// TestVersionOfAClone checks the version that is printed for the build information of a release, of a clone, of a
+// changed clone and of a build without such information.
 func TestVersionOfAClone(t *testing.T) {
 	for _, c := range []struct {
 		v    version

@@ -20,7 +20,7 @@ func (predicted) Predict(context.Context, backend.Device, mat.Matrix) (*mat.Dens
 }
 
 // TestIntervalsPredictOnce checks that the intervals of a calibrated model are the given predictions ± a
-// calibration score. For 4 scores and the level 0.5 this is the 3rd smallest score, because ⌈0.5 (4 + 1)⌉ = 3.
+// calibration score: for 4 scores and the level 0.5 the 3rd smallest, because ⌈0.5 (4 + 1)⌉ = 3.
 func TestIntervalsPredictOnce(t *testing.T) {
 	b := modelfile.Bundle{Model: predicted{}, Calibration: &learners.Calibration{Scores: backend.Host[float64]{Rows: 1, Cols: 4, Stride: 4, Data: []float64{1, 2, 4, 8}}}}
 	values := mat.NewDense(2, 1, []float64{10, -3})

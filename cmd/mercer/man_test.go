@@ -49,10 +49,9 @@ func commandWithHelp(t *testing.T, path []string) *cobra.Command {
 	return c
 }
 
-// TestManPages writes the manual page of each command to the folder that MERCER_MAN names, if it
-// is set, as `make man` and the release do. The generator of the pages is therefore not part of
-// the command. The pages must contain each word of the help, which shows that no text was
-// mistaken for markup. groff must render the pages without a warning, with the same words.
+// TestManPages writes the manual page of each command to the folder that MERCER_MAN names, if it is set, as `make
+// man` and the release do. The pages must contain each word of the help. groff must render the pages without a
+// warning, with the same words.
 func TestManPages(t *testing.T) {
 	folder := os.Getenv("MERCER_MAN")
 	if folder == "" {

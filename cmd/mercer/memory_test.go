@@ -24,16 +24,15 @@ import (
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
-// planSlack is the allowed difference between planned and peak memory, in addition to 10 % of the
-// plan. It covers pages of the program that become resident only during the work, garbage, and the
-// learners' memory that does not grow with the data.
+// planSlack is the allowed difference between planned and peak memory, in addition to 10 % of the plan. It covers
+// pages of the program, garbage, and memory that does not grow with the data.
 const planSlack = 32 << 20
 
 // planRows is the number of rows of the large table, for learners that would take minutes with the default number.
 var planRows = map[string]int{"rvc": 500, "rvm": 1000, "gaussian-process": 2000, "lasso": 1000}
 
-// planParameters are parameters with which a fit takes less time, or has less output, at almost the
-// same peak memory: only vectors with one element per feature may differ.
+// planParameters are parameters with which a fit takes less time, or has less output, at almost the same peak
+// memory.
 var planParameters = map[string][]string{"gaussian-process": {"--restarts", "0"}, "rvc": {"--kernel", "gaussian(sigma=3)"}, "voted-perceptron": {"--epochs", "1"}}
 
 // writePlanTable writes n rows with d features, a numeric target and a class.
@@ -65,8 +64,8 @@ func writePlanTable(t *testing.T, path string, n, d int, target string) {
 	}
 }
 
-// planCases returns the flags of each case in which a learner is fitted: with its defaults, and
-// with each value of each parameter that has a list of values.
+// planCases returns the flags of each case in which a learner is fitted: its defaults, and each value of each
+// parameter that has a list of values.
 func planCases(d learners.Description, task learners.Task) [][]string {
 	cases := [][]string{nil}
 	if d.Name == "nystrom-ridge" && task == learners.Regression { // this case searches for one sigma per feature by derivatives
@@ -93,9 +92,8 @@ func planCases(d learners.Description, task learners.Task) [][]string {
 	return cases
 }
 
-// TestPlanIsThePeakOfTheProcess compares the memory that mercer fit plans with the measured peak
-// memory of the process: VmHWM of proc_pid_status(5). It runs every learner of the catalogue with
-// each of its solvers and choices, at two sizes of the table.
+// TestPlanIsThePeakOfTheProcess compares the memory that mercer fit plans with the peak memory of the process
+// (VmHWM of proc_pid_status(5)), for every learner with each of its solvers and choices, at two sizes of the table.
 func TestPlanIsThePeakOfTheProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.SkipOrFail(t, "proc", "the peak of a process is read from /proc")
@@ -158,8 +156,8 @@ func TestPlanOfFewFeatures(t *testing.T) {
 	}
 }
 
-// TestPlanOfWideTable checks the plans of all learners, of svc with probabilities, and of tune. The table has ten
-// times more features than rows. Reading columns of numbers must not take several times the memory of the columns.
+// TestPlanOfWideTable checks the plans of all learners, of svc with probabilities, and of tune, for a table with
+// ten times more features than rows.
 func TestPlanOfWideTable(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.SkipOrFail(t, "proc", "the peak of a process is read from /proc")
@@ -184,7 +182,7 @@ func TestPlanOfWideTable(t *testing.T) {
 			}
 			args = append(args, tables[target])
 			// The plans of these learners may exceed the peak. They count all columns that may become active, or
-			// the Hessian matrix of the method that replaces L-BFGS if L-BFGS is slow.
+			// the Hessian matrix of a method that is rarely used.
 			if slices.Contains([]string{"l0", "lasso", "logistic"}, d.Name) {
 				planOf(t, args)
 				return
@@ -211,9 +209,8 @@ func TestPlanOfWideTable(t *testing.T) {
 	}
 }
 
-// TestPlanOfWideMatrix checks plans for a matrix with a hundred times more features than rows. Here
-// the kernel values take less memory than packed points, copies for models and folds, and the
-// garbage of a search. Each fitted model is then used by predict and evaluate.
+// TestPlanOfWideMatrix checks plans for a matrix with a hundred times more features than rows, whose kernel values
+// take less memory than its copies. Each fitted model is then used by predict and evaluate.
 func TestPlanOfWideMatrix(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.SkipOrFail(t, "proc", "the peak of a process is read from /proc")
@@ -293,9 +290,9 @@ func checkPlansOfModel(t *testing.T, learner, model, table string) {
 	}
 }
 
-// wideParameters are flags for a learner and a table with many times more features than rows. They
-// avoid a search. They also choose a case in which the fit needs all of the planned memory: with
-// theta = 1e6 the bound of ridge-constrained is inactive; an active bound needs less memory.
+// wideParameters are flags for a learner and a table with many times more features than rows. They avoid a search,
+// and choose a case in which the fit needs all of the planned memory: with theta = 1e6 the bound of
+// ridge-constrained is inactive.
 func wideParameters(d learners.Description) []string {
 	switch d.Name {
 	case "gaussian-process":
@@ -310,8 +307,8 @@ func wideParameters(d learners.Description) []string {
 	return append(slices.Clone(needs[d.Name]), planParameters[d.Name]...)
 }
 
-// TestPlanOfResamplingIsThePeak checks the plans of cv and bootstrap. A plan must count the whole table, and the
-// rows and the fit of the largest model. A plan that exceeds --memory must give an error.
+// TestPlanOfResamplingIsThePeak checks the plans of cv and bootstrap: the whole table, and the rows and the fit of
+// the largest model. A plan that exceeds --memory must give an error.
 func TestPlanOfResamplingIsThePeak(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.SkipOrFail(t, "proc", "the peak of a process is read from /proc")
@@ -327,13 +324,11 @@ func TestPlanOfResamplingIsThePeak(t *testing.T) {
 	for _, command := range [][]string{{"cv", "--folds", "3"}, {"bootstrap", "--rounds", "6"}} {
 		args := append(command, "--learner", d.Name, "--solver", "dual", "--target", "number", table)
 		t.Run(command[0], func(t *testing.T) {
-			// One model is fitted at a time. The matrix of the preceding model, 36 MB if it
-			// contains all rows, is freed first.
+			// The matrix of the preceding model, 36 MB if it contains all rows, is freed before a fit.
 			if planned := checkPlan(t, d, args); planned > fitted+planSlack/2 {
 				t.Errorf("%d bytes are planned, %d for one fit", planned, fitted)
 			}
-			// The memory is too small for a model of 2000 rows: its kernel values take 32 MB, or 16
-			// MB in packed storage.
+			// The kernel values of a model of 2000 rows take 32 MB, or 16 MB in packed storage.
 			out, err := output(t, append(args, "--memory", "12MB"))
 			if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != 1 || len(out) > 0 {
 				t.Errorf("with 12 MB: %v, %s", err, out)
@@ -342,9 +337,8 @@ func TestPlanOfResamplingIsThePeak(t *testing.T) {
 	}
 }
 
-// TestPlansOfTunePredictAndEvaluateAreThePeak checks the planned memory of tune, predict and
-// evaluate. tune runs with each criterion. predict and evaluate run with a model of each learner,
-// on more rows than the model was fitted to. Each command runs at two sizes.
+// TestPlansOfTunePredictAndEvaluateAreThePeak checks the planned memory of tune with each criterion, and of predict
+// and evaluate with a model of each learner on more rows than the model was fitted to, at two sizes.
 func TestPlansOfTunePredictAndEvaluateAreThePeak(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.SkipOrFail(t, "proc", "the peak of a process is read from /proc")
@@ -433,8 +427,8 @@ func TestPlanOfTexts(t *testing.T) {
 	checkPlan(t, learners.Description{}, []string{"fit", "--text", "word", "--kernel", "spectrum(length=3)", "--target", "y", "--model", filepath.Join(folder, "m.safetensors"), table})
 }
 
-// TestPlanOfCompressedTable checks the plan for a compressed file, which is a thousand times
-// smaller than its table. The plan must be that for the table.
+// TestPlanOfCompressedTable checks that the plan for a compressed file is that for its table, a thousand times
+// larger.
 func TestPlanOfCompressedTable(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.SkipOrFail(t, "proc", "the peak of a process is read from /proc")
@@ -464,8 +458,7 @@ func TestPlanOfCompressedTable(t *testing.T) {
 	}
 }
 
-// TestTunePlansItsLastFit checks that the plan of tune counts the kernel values of all rows, as the
-// plan of fit does: after the search on some rows, tune fits a model to all rows.
+// TestTunePlansItsLastFit checks that the plan of tune counts the kernel values of all rows, for its final fit.
 func TestTunePlansItsLastFit(t *testing.T) {
 	const n = 1500
 	folder := t.TempDir()
@@ -495,8 +488,7 @@ func TestTunePlansItsLastFit(t *testing.T) {
 		return report.Planned
 	}
 	fit, search := planned("fit", "--lambda", "1"), planned("tune", "--rows", "200")
-	// Without the kernel values of the remaining rows, the plan of tune would be 8·(n² − 200²)
-	// bytes smaller. A tenth of this difference is the accuracy of plans.
+	// A tenth of the bytes of the kernel values of the remaining rows, 8·(n² − 200²), is the accuracy of plans.
 	if difference := fit - search; float64(difference) > 0.1*8*(n*n-200*200) {
 		t.Errorf("fit plans %d bytes, tune %d", fit, search)
 	}
@@ -518,8 +510,7 @@ func output(t *testing.T, args []string) ([]byte, error) {
 func checkPlan(t *testing.T, d learners.Description, args []string) int64 {
 	t.Helper()
 	planned, peak := planOf(t, args)
-	// The plan counts the maximum size of a row cache, because the fit does not know in advance
-	// which rows it will need.
+	// The plan counts the maximum size of a row cache.
 	if _, cache := d.Parameter("cache"); !cache && planned > peak+planSlack+planned/10 {
 		t.Errorf("the process took only %d bytes, but %d were planned", peak, planned)
 	}
@@ -554,8 +545,8 @@ func planOf(t *testing.T, args []string) (planned, peak int64) {
 	return report.Planned, report.Peak
 }
 
-// writeSparsePlanTable writes n rows with classes and sparse features. As in a table made from
-// texts, some columns are nonzero in many rows and most columns in one or two rows.
+// writeSparsePlanTable writes n rows with classes and sparse features. As in texts, some columns are nonzero in
+// many rows and most columns in one or two rows.
 func writeSparsePlanTable(t *testing.T, path string, n, features int) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(uint64(n), uint64(features))) // the size of the table is the seed
@@ -580,10 +571,9 @@ func writeSparsePlanTable(t *testing.T, path string, n, features int) {
 	}
 }
 
-// TestPlanOfSparseTable checks the plans of each learner for sparse samples, and the plans of
-// predict and evaluate with its model. A learner without a sparse form makes a dense copy of 320
-// MB. For the other learners the table is larger: a dense copy would take 360 MB. A fit of a linear
-// machine does not compute rows of K, so that its plan must not include a cache of these rows.
+// TestPlanOfSparseTable checks the plans of each learner for sparse samples, and of predict and evaluate with its
+// model. A learner without a sparse form makes a dense copy of 320 MB. For the other learners a dense copy would
+// take 360 MB. The plan of a linear machine must not include a cache of rows of K.
 func TestPlanOfSparseTable(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.SkipOrFail(t, "proc", "the peak of a process is read from /proc")

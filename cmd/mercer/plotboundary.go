@@ -212,8 +212,8 @@ func (a *app) predictAcross(ctx context.Context, dev backend.Device, b modelfile
 	return o, x, err
 }
 
-// unitRatio returns the ratio of the axes for columns x and y: the length of a scale of the models on the y axis
-// divided by that on the x axis. If the models have different scales, it returns 0.
+// unitRatio returns the ratio of the axes for the columns xName and yName: the scale of the models in xName divided
+// by that in yName. If the models have different scales, it returns 0.
 func unitRatio(list []drawnModel, xName, yName string) (ratio float64) {
 	for i, m := range list {
 		var x, y float64

@@ -106,9 +106,8 @@ func extents(points []coordinates) (width, height float64) {
 	return high.x - low.x, high.y - low.y
 }
 
-// TestBallsAreRound checks that the bound of ridge is a circle on the page, and the bound of lasso
-// a square with a corner at the bottom. The shape of the page, the ranges of the weights and the
-// labels of the axes must not change this.
+// TestBallsAreRound checks that the bound of ridge is a circle on the page, and the bound of lasso a square with a
+// corner at the bottom, for several shapes of the page, ranges of the weights and labels.
 func TestBallsAreRound(t *testing.T) {
 	data, err := os.ReadFile("../../docs/pictures/ball.csv")
 	if err != nil {
@@ -140,9 +139,8 @@ func TestBallsAreRound(t *testing.T) {
 	}
 }
 
-// TestMarginIsPerpendicular checks a picture of a machine with a linear kernel and one support vector per class. In
-// standardized coordinates, w is a multiple of the difference between the support vectors. On the page, the
-// boundary must therefore be perpendicular to the segment between them and bisect it.
+// TestMarginIsPerpendicular checks a picture of a machine with a linear kernel and one support vector per class. On
+// the page, the boundary must be perpendicular to the segment between them and bisect it.
 func TestMarginIsPerpendicular(t *testing.T) {
 	data, err := os.ReadFile("../../docs/pictures/planes.csv")
 	if err != nil {
@@ -176,8 +174,8 @@ func TestMarginIsPerpendicular(t *testing.T) {
 			a, b := line[0], line[len(line)-1]
 			sx, sy, lx, ly := q.x-p.x, q.y-p.y, b.x-a.x, b.y-a.y
 			s, l := math.Hypot(sx, sy), math.Hypot(lx, ly)
-			// Each coordinate has a rounding error of at most maxRounding. Each end of the segment
-			// and of the boundary therefore has an error of at most √2·maxRounding.
+			// Each coordinate has a rounding error of at most maxRounding, and each end of the segment and of the
+			// boundary an error of at most √2·maxRounding.
 			if cos, bound := (sx*lx+sy*ly)/(s*l), 2*math.Sqrt2*maxRounding*(1/s+1/l); math.Abs(cos) > bound {
 				t.Errorf("the cosine of the angle is %v, more than rounding %v", cos, bound)
 			}
@@ -191,17 +189,16 @@ func TestMarginIsPerpendicular(t *testing.T) {
 			}
 		})
 	}
-	// With equal scales, one axis would be far longer than the other, because the columns are not
-	// standardized and the second column is multiplied by 1000. The axes are then not to scale.
+	// The second column is multiplied by 1000 and not standardized, so that the axes are not to scale.
 	svg := svgOf(t, scaled, "boundary", "--learner", "svc", "--kernel", "linear()", "--target", "class", "--textbook")
 	if !strings.Contains(svg, "svc, axes not to scale") {
 		t.Error("axes of 1 to 1000 do not say that they are not to scale")
 	}
 }
 
-// TestZeroLevel checks that a line f = 0 on which f does not change its sign is drawn as a line, and not as
-// scattered cells. An area f = 0 must be gray. On XOR with the kernel (xᵀx')², the kernel perceptron finds f = (x1
-// + x2)², which is 0 at both points of class −1 (Bunescu, Kernel methods: the worked example of XOR).
+// TestZeroLevel checks that a line f = 0 on which f does not change its sign is drawn as a line, and that an area f
+// = 0 is gray. On XOR with the kernel (xᵀx')², the kernel perceptron finds f = (x1 + x2)², which is 0 at both
+// points of class −1 (Bunescu, Kernel methods: the worked example of XOR).
 func TestZeroLevel(t *testing.T) {
 	quadratic := []string{"--learner", "kernel-perceptron", "--no-intercept", "--kernel", "polynomial(degree=2,c=0)"}
 	for name, c := range map[string]struct {
@@ -285,8 +282,8 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestManyClasses checks that each of up to 60 classes has its own marker, and that the legend of
-// 26 classes is complete and below the axes.
+// TestManyClasses checks that each of up to 60 classes has its own marker, and that the legend of 26 classes is
+// complete and below the axes.
 func TestManyClasses(t *testing.T) {
 	markers := map[string]bool{}
 	for _, n := range []int{2, 8, 9, 26, 60} {
@@ -325,8 +322,8 @@ func TestManyClasses(t *testing.T) {
 	}
 }
 
-// TestFlatPicturesAreLow checks a picture with equal scales of points in a narrow band. It must
-// have no empty space above the title, unless --size requires it.
+// TestFlatPicturesAreLow checks that a picture with equal scales of points in a narrow band has no empty space
+// above the title, unless --size requires it.
 func TestFlatPicturesAreLow(t *testing.T) {
 	const table = "x,y,c\n0,0,a\n3,1,b\n1,1,a\n2,0,b\n0,1,a\n3,0,b\n"
 	title := regexp.MustCompile(`(?s)x="[-0-9.]+" y="([-0-9.]+)" transform="[^"]*"\s*style="[^"]*font-size:12px">svc, linear\(\)<`)
@@ -352,8 +349,7 @@ func TestFlatPicturesAreLow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// If no space is wasted, the distance from the baseline of the title to the upper edge is at
-		// most titleHeight plus a margin of 3 mm.
+		// The baseline of the title is at most titleHeight plus a margin of 3 mm below the upper edge.
 		if distance, maxDistance := height+y, (titleHeight + 3*vg.Millimeter).Points(); (distance <= maxDistance) != c.low {
 			t.Errorf("size %q: %.4g points above the title, %.4g are its space", c.size, distance, maxDistance)
 		}

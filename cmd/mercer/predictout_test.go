@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestPredictionsInEveryFormat checks that the files of all formats have the same values as
-// standard output. It also checks that integers above 2⁵³ in a kept column are not rounded.
+// TestPredictionsInEveryFormat checks that the files of all formats have the same values as standard output,
+// without rounding of integers above 2⁵³.
 func TestPredictionsInEveryFormat(t *testing.T) {
 	folder := t.TempDir()
 	mercer := commandIn(t, folder)

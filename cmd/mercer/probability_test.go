@@ -11,9 +11,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestCommandsPredictTheMostProbableClass checks the labels of an svc model with probabilities. In
-// every command they must be the labels of the library, whether or not the command asks for
-// probabilities. On noise, as here, they differ from the labels by decision values (scikit-learn
+// TestCommandsPredictTheMostProbableClass checks that every command gives the labels of the library for an svc
+// model with probabilities. On noise, as here, they differ from the labels by decision values (scikit-learn
 // #31222).
 func TestCommandsPredictTheMostProbableClass(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")

@@ -36,10 +36,9 @@ func rareClasses(rare int) (x [][]float64, class []int, csv string) {
 	return x, class, b.String()
 }
 
-// rankAUC returns the mean AUC of the classes. The AUC of a class is the probability that a row of
-// the class has a higher score for the class than another row has, where ties count as one half
-// (Mann and Whitney 1947; sklearn.metrics.roc_auc_score with multi_class="ovr"). The result is NaN
-// if a class has no rows, or if the model has no score for it.
+// rankAUC returns the mean AUC of the classes: the probability that a row of the class has a higher score for the
+// class than another row has, where ties count as one half (Mann and Whitney 1947; sklearn.metrics.roc_auc_score
+// with multi_class="ovr"). The result is NaN if a class has no rows or no score.
 func rankAUC(proba *mat.Dense, truth []int, classes int) float64 {
 	_, scored := proba.Dims()
 	if scored < classes {
@@ -66,10 +65,9 @@ func rankAUC(proba *mat.Dense, truth []int, classes int) float64 {
 	return sum
 }
 
-// TestMeansAreOverModelsWithAValue checks the AUC if a class is so rare that some folds and
-// bootstrap rounds lack it, in training or in testing (scikit-learn #11777 and #28178). The scores
-// must be in the order of the folds, with null where the AUC is not defined. The mean must be over
-// the other folds, and the text must give their number.
+// TestMeansAreOverModelsWithAValue checks the AUC if some folds and bootstrap rounds lack a class (scikit-learn
+// #11777 and #28178). The scores must be in the order of the folds, with null where the AUC is not defined, and the
+// mean over the other folds with their number.
 func TestMeansAreOverModelsWithAValue(t *testing.T) {
 	t.Chdir(t.TempDir())
 	dev, err := backend.Open("ref", backend.Config{})

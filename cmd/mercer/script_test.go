@@ -47,9 +47,8 @@ func TestMain(m *testing.M) {
 
 var namedFlag = regexp.MustCompile(`(?:mercer ((?:[a-z]+ )+))?--([a-z][a-z-]*|C\b)`)
 
-// missingFlag returns the first flag in an error message that the reader cannot use. The reader can
-// use a flag in args, a flag of the command with the given learner, and a flag of a command that
-// the message names before the flag.
+// missingFlag returns the first flag in an error message that is not in args, not a flag of the command with the
+// given learner, and not a flag of a command that the message names before the flag.
 func missingFlag(args []string, text string) string {
 	root := new(app).root()
 	if len(args) > 0 && args[0] == "help" {

@@ -44,8 +44,7 @@ func startServing(t *testing.T, args ...string) *serving {
 	return c
 }
 
-// newServing starts mercer serve with the given flags. If the process ends before it listens, the
-// URL of the result is "".
+// newServing starts mercer serve with the given flags. If the process ends before it listens, the URL is "".
 func newServing(t *testing.T, args ...string) *serving {
 	t.Helper()
 	executable, err := os.Executable()
@@ -96,8 +95,8 @@ func (c *serving) postBy(t *testing.T, client *http.Client, query, table string)
 	return string(text)
 }
 
-// TestServePredictsAsPredict compares the answers of mercer serve with the output of mercer
-// predict. Models of numbers, of classes and of novelty replace each other while the server runs.
+// TestServePredictsAsPredict compares the answers of mercer serve with the output of mercer predict, while models
+// of numbers, of classes and of novelty replace each other.
 func TestServePredictsAsPredict(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("t.csv", []byte(everyData()), 0o666); err != nil {
@@ -176,8 +175,7 @@ func fitServed(t *testing.T) {
 	}
 }
 
-// TestServeListensAtLoopbackOnly checks that a server without the flag --listen listens only on
-// 127.0.0.1. It reads the sockets of the process from /proc.
+// TestServeListensAtLoopbackOnly checks in /proc that a server without the flag --listen listens only on 127.0.0.1.
 func TestServeListensAtLoopbackOnly(t *testing.T) {
 	fitServed(t)
 	c := newServing(t, "m.st")
@@ -220,8 +218,8 @@ func TestServeListensAtLoopbackOnly(t *testing.T) {
 	}
 }
 
-// newCertificate writes a self-signed certificate for 127.0.0.1 to c.pem and its key to k.pem. It
-// returns a client that trusts only this certificate and opens a new connection for each request.
+// newCertificate writes a self-signed certificate for 127.0.0.1 to c.pem and its key to k.pem. It returns a client
+// that trusts only this certificate and opens a new connection for each request.
 func newCertificate(t *testing.T) *http.Client {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -250,8 +248,8 @@ func newCertificate(t *testing.T) *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true}}
 }
 
-// TestServeTLS sends requests to a server with a certificate. It then renews the certificate by
-// SIGHUP, and finally replaces the file by an invalid one.
+// TestServeTLS sends requests to a server with a certificate, renews it by SIGHUP, and replaces it by an invalid
+// file.
 func TestServeTLS(t *testing.T) {
 	fitServed(t)
 	client, renewed := newCertificate(t), (*http.Client)(nil)

@@ -46,8 +46,8 @@ func denseTable(t *testing.T, text []byte, features int) []byte {
 	return b.Bytes()
 }
 
-// TestSparseTableGivesTheResultsOfTheDenseTable fits models to a LIBSVM file and to a CSV file with the same
-// numbers. Both models must give the same predictions for the rows of both files, and the same scores.
+// TestSparseTableGivesTheResultsOfTheDenseTable checks that models fitted to a LIBSVM file and to a CSV file with
+// the same numbers give the same predictions for the rows of both files, and the same scores.
 func TestSparseTableGivesTheResultsOfTheDenseTable(t *testing.T) {
 	const n, features, lambda = 40, 90, 0.5
 	l := gramLab{t, t.TempDir()}
@@ -57,11 +57,9 @@ func TestSparseTableGivesTheResultsOfTheDenseTable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// For two sparse points with 16 numbers in total, the squared distance has a relative error of at
-	// most 2¹²·16·2⁻⁵³ (see backend.SparseBackend). For two dense points it is no larger. A value of
-	// the Gaussian kernel has at most 1/e of this error. The norm of the error of K is at most n times
-	// as large. The condition number, at most n/λ + 1, multiplies it in α. The labels are ±1, a
-	// prediction is a sum of n terms, and a score is at most quadratic in the predictions.
+	// The relative error of a squared distance of points with 16 numbers in total is at most 2¹²·16·2⁻⁵³ (see
+	// backend.SparseBackend), and that of K at most n times as large. The condition number, at most n/λ + 1,
+	// multiplies it in α. A prediction is a sum of n terms, and a score is at most quadratic in the predictions.
 	const tol = 4 * (1 << 12) * 16 * 0x1p-53 * n * n * (n/lambda + 1)
 	checkEqual := func(name string, a, b float64) {
 		t.Helper()

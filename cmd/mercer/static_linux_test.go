@@ -15,9 +15,8 @@ import (
 	"github.com/mercer-go/mercer/testdata"
 )
 
-// TestStaticBuildNeedsNoSystem checks that the static command can fit and predict in a root folder
-// that contains only the command and a table: no loader, no C library, no /proc, no /tmp. It also
-// checks mercer serve there, as the image of the Dockerfile runs it.
+// TestStaticBuildNeedsNoSystem checks that the static command can fit, predict and serve in a root folder that
+// contains only the command and a table: no loader, no C library, no /proc, no /tmp.
 func TestStaticBuildNeedsNoSystem(t *testing.T) {
 	required.Slow(t, "chroot", "builds the command again")
 	root := t.TempDir()

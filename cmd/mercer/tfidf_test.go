@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestTextsHaveThePredictionsOfScikitLearn compares the predictions of models with tf-idf features
-// with the results of testdata/tfidf/predictions.py, for training texts and for other texts.
+// TestTextsHaveThePredictionsOfScikitLearn compares the predictions of models with tf-idf features with the results
+// of testdata/tfidf/predictions.py, for training texts and for other texts.
 func TestTextsHaveThePredictionsOfScikitLearn(t *testing.T) {
 	text, err := os.ReadFile("testdata/tfidf/predictions.json")
 	if err != nil {
@@ -46,9 +46,8 @@ func TestTextsHaveThePredictionsOfScikitLearn(t *testing.T) {
 			}
 		}
 		fit("topic", "hours", "--lambda", "0.5", "--no-intercept")
-		// The features agree to 1e-12. Kernel values of rows of norm 1 therefore differ by at most 2e-12, and the
-		// matrices of 45 rows by at most 45·2e-12 in the norm. Their condition number is at most 45/λ + 1. For
-		// targets up to 55, the coefficients therefore differ by at most tol.
+		// The features agree to 1e-12, and kernel matrices of 45 rows of norm 1 to 45·2e-12 in the norm. The
+		// condition number is at most 45/λ + 1. For targets up to 55, the coefficients differ by at most tol.
 		const tol = 45 * 2e-12 * (45/0.5 + 1) * 55
 		got := predicted()
 		if len(got) != len(c.Hours) {

@@ -15,7 +15,7 @@ import (
 )
 
 // TestGridScoresDoNotDependOnThreads checks that the scores of a grid have the same bits for any number of threads
-// that share the fits. This must also hold if a fit exceeds the memory of one thread, but not the total memory.
+// that share the fits, also if a fit exceeds the memory of one thread, but not the total memory.
 func TestGridScoresDoNotDependOnThreads(t *testing.T) {
 	l := gramLab{t, t.TempDir()}
 	if err := os.CopyFS(l.folder, testdata.FS); err != nil {
@@ -98,8 +98,7 @@ func TestGridAgainstScikitLearn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// For lasso, λ = 2n·alpha, where n is the size of the training set. As n differs between the
-	// folds, the test sets λ for each fold.
+	// For lasso, λ = 2n·alpha, where n is the size of the training set of the fold.
 	cmd := exec.Command(required.SKLearn(t), "-c", `
 import json, sys, numpy as np, pandas as pd
 from sklearn.pipeline import make_pipeline
@@ -135,10 +134,9 @@ print(json.dumps({"svc": svc, "lasso": lasso}))
 	if err := json.Unmarshal(out, &want); err != nil {
 		t.Fatal(err)
 	}
-	// svc: the decision values differ by about 1e-7. No row is so close to a boundary, and the numbers of errors
-	// are therefore equal. lasso: the fitted values of each program differ from the optimum by at most the square
-	// root of the duality gap, ≤ 1e-6‖y‖. The two programs therefore differ by at most 2e-6 of the root mean square
-	// of the target, 170. The factor 10 is for held-out rows.
+	// svc: the decision values differ by about 1e-7, and no row is so close to a boundary. lasso: the fitted values
+	// of each program differ from the optimum by at most the square root of the duality gap, ≤ 1e-6‖y‖. The root
+	// mean square of the target is 170. The factor 10 is for held-out rows.
 	for name, c := range map[string]struct {
 		got []float64
 		tol float64

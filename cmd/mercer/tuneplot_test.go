@@ -46,8 +46,7 @@ func tunePlotArguments() []string {
 	return []string{"tune", "--device", "ref", "--rows", rows, "--search", "grid", "--kernel", "rationalquadratic(sigma=1,a=1)", "--target", "y", "--model", "m.st", "--plot", "p.png", "-"}
 }
 
-// startTune starts a search on a table with the given number of rows. The search writes a model and
-// a picture. startTune returns during the fit after the search.
+// startTune starts a search that writes a model and a picture, and returns during the fit after the search.
 func startTune(t *testing.T, rows int) *command {
 	t.Helper()
 	c := start(t, tunePlotArguments()...)
@@ -66,9 +65,8 @@ func startTune(t *testing.T, rows int) *command {
 	}
 }
 
-// TestNoPictureWithoutItsModel checks that no picture exists without its model. The command is
-// interrupted or killed during the fit after the search, or cannot write the model. If the command
-// cannot write the picture, the model must exist.
+// TestNoPictureWithoutItsModel checks that no picture exists without its model, if the command is interrupted or
+// killed during the fit after the search, or cannot write the model. A model may exist without its picture.
 func TestNoPictureWithoutItsModel(t *testing.T) {
 	for _, s := range required.Subset(1, []syscall.Signal{syscall.SIGINT, syscall.SIGTERM}) {
 		t.Run(s.String(), func(t *testing.T) { startTune(t, 5000).interrupt(t, s) })
@@ -96,8 +94,8 @@ func TestNoPictureWithoutItsModel(t *testing.T) {
 	} {
 		t.Run("blocked "+test.blockedPath, func(t *testing.T) {
 			c := start(t, tunePlotArguments()...)
-			// The empty lines exceed the buffer of a pipe. When all are written, the command has
-			// begun to read, and has therefore checked the names of its outputs.
+			// The empty lines exceed the buffer of a pipe: when all are written, the command has checked its
+			// outputs.
 			if _, err := c.stdin.Write(append(table3(300), bytes.Repeat([]byte("\n"), 1<<20)...)); err != nil {
 				t.Fatal(err)
 			}

@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// commandIn returns a function that runs the command and checks its exit status. In the arguments
-// it replaces @ by the path of the folder.
+// commandIn returns a function that runs the command, with the path of the folder for @ in the arguments, and
+// checks its exit status.
 func commandIn(t *testing.T, folder string) func(code int, args ...string) (stdout, stderr string) {
 	return func(code int, args ...string) (string, string) {
 		t.Helper()
@@ -51,8 +51,8 @@ func columnOf(t *testing.T, text, name string) (values []float64) {
 	return values
 }
 
-// writeTables writes w.csv, which has weights from 0 to 3 and missing cells. It also writes r.csv,
-// in which each row of w.csv occurs as many times as its weight.
+// writeTables writes w.csv, which has weights from 0 to 3 and missing cells, and r.csv, in which each row of w.csv
+// occurs as many times as its weight.
 func writeTables(t *testing.T, folder string) {
 	t.Helper()
 	var weighted, repeated strings.Builder
@@ -82,9 +82,8 @@ func writeTables(t *testing.T, folder string) {
 	}
 }
 
-// TestWeightsAreRepeatedRows checks that a fit with --weight equals a fit to repeated rows, and has
-// the same score. This includes standardization and imputation (scikit-learn's sample_weight). The
-// test gives the kernels, because the default sigma depends on the rows.
+// TestWeightsAreRepeatedRows checks that a fit with --weight equals a fit to repeated rows, and has the same score
+// (scikit-learn's sample_weight).
 func TestWeightsAreRepeatedRows(t *testing.T) {
 	folder := t.TempDir()
 	writeTables(t, folder)
@@ -116,8 +115,8 @@ func TestWeightsAreRepeatedRows(t *testing.T) {
 			want, _ := mercer(0, append(flags, "--model", "@r.st", "@w.csv")...)
 			w, v := columnOf(t, got, column), columnOf(t, want, column)
 			for i := range w {
-				// Iterative learners stop at a loss within about 1e-9 of the minimum. The error of
-				// f is then at most √(2·1e-9·loss·k(x, x)/λ), below 1e-3 for losses below 100.
+				// Iterative learners stop at a loss within about 1e-9 of the minimum. The error of f is then at
+				// most √(2·1e-9·loss·k(x, x)/λ), below 1e-3 for losses below 100.
 				if !(math.Abs(w[i]-v[i]) <= 1e-3) {
 					t.Fatalf("row %d: %v, with rows repeated %v", i+1, w[i], v[i])
 				}
@@ -170,9 +169,8 @@ func TestClassWeightsOfScikitLearn(t *testing.T) {
 		}
 	}
 	mercer := commandIn(t, folder)
-	// The excess of the objective over its minimum is at most Σ C_i tol ≤ 21·2·4·1e-10 for svc, and
-	// 1e-9 of a loss < 10 for logistic. The distance of w from the optimum is then at most
-	// √(2·excess/λ), and the error of f at most 6 times this distance.
+	// The excess of the objective over its minimum is at most Σ C_i tol ≤ 21·2·4·1e-10 for svc, and 1e-9 of a loss
+	// < 10 for logistic. The error of f is at most 6√(2·excess/λ).
 	svc, logistic := 6*math.Sqrt(2*168e-10), 6*math.Sqrt(2*1e-8/0.5)
 	for _, c := range []struct {
 		table, learner, weights string
@@ -204,9 +202,8 @@ func TestClassWeightsOfScikitLearn(t *testing.T) {
 	}
 }
 
-// TestWeightsFollowTheirRows fits rows on a line and outliers with the weight 1e-12. In each fold,
-// round and split, every row must have its own weight: with the weight of another row, an outlier
-// of size 1e3 would change the result.
+// TestWeightsFollowTheirRows checks that every row has its own weight in each fold, round and split: with the
+// weight of another row, an outlier of size 1e3, whose weight is 1e-12, would change the result.
 func TestWeightsFollowTheirRows(t *testing.T) {
 	folder := t.TempDir()
 	var b strings.Builder
@@ -223,8 +220,8 @@ func TestWeightsFollowTheirRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	mercer := commandIn(t, folder)
-	// The squared errors of the outliers, about 1e6 each, have a sum below 2e7. With the weight
-	// 1e-12 they change the root mean square by less than √(2e-5) < 5e-3.
+	// The squared errors of the outliers have a sum below 2e7. With the weight 1e-12 they change the root mean
+	// square by less than √(2e-5) < 5e-3.
 	const bound = 5e-3
 	checkSmall := func(name string, v any) {
 		t.Helper()

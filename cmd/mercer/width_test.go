@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// TestHelpFitsATerminal checks that no line of a command's help, or of the lists of learners and
-// kernels, is wider than a terminal.
+// TestHelpFitsATerminal checks that no line of help, or of the lists of learners and kernels, is wider than a
+// terminal.
 func TestHelpFitsATerminal(t *testing.T) {
 	commands := [][]string{
 		{"--help"}, {"kernels"}, {"learners"}, {"learners", "svc"}, {"learners", "gaussian-process"},
