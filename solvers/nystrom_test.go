@@ -62,9 +62,8 @@ func targets(seed uint64, x backend.Host[float64]) backend.Host[float64] {
 // head returns the first rows of h.
 func head(h backend.Host[float64], rows int) backend.Host[float64] { return h.View(0, 0, rows, h.Cols) }
 
-// denseFit returns the fit Φβ + b of a least squares problem with the rows √w(Φ 1 | y) and √λ(Lᵀ 0
-// | 0), where S = LLᵀ. It solves the problem by a QR factorization, which does not square the
-// condition number.
+// denseFit returns the fit Φβ + b of the least squares problem with the rows √w(Φ 1 | y) and √λ(Lᵀ 0 | 0), where S
+// = LLᵀ, by a QR factorization.
 func denseFit(t *testing.T, phi, penalty *mat.Dense, y backend.Host[float64], weights []float64, lambda float64, intercept bool) *mat.Dense {
 	t.Helper()
 	n, m := phi.Dims()
@@ -165,8 +164,8 @@ func TestNystromDense(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					// A residual r of the normal equations changes the fit by ΦH⁻¹r. With S = LLᵀ,
-					// ‖ΦH⁻¹‖ ≤ ‖L⁻¹‖/(2√λ).
+					// A residual r of the normal equations changes the fit by ΦH⁻¹r. With S = LLᵀ, ‖ΦH⁻¹‖ ≤
+					// ‖L⁻¹‖/(2√λ).
 					var chol mat.Cholesky
 					chol.Factorize(mat.NewSymDense(m, slices.Clone(penalty.RawMatrix().Data)))
 					var z mat.Dense
@@ -187,7 +186,7 @@ func TestNystromDense(t *testing.T) {
 	})
 }
 
-// TestNystromAllCenters checks that the solution is that of kernel ridge regression if every sample is a center.
+// TestNystromAllCenters compares the solution with every sample as a center with kernel ridge regression.
 func TestNystromAllCenters(t *testing.T) {
 	const seed, n = 13, 120
 	t.Log("seed", seed)
@@ -225,8 +224,8 @@ func TestNystromAllCenters(t *testing.T) {
 	})
 }
 
-// TestNystromSameBits checks that the solution has the same bits for each division into blocks, for
-// each number of workers, and in a second run. Another seed must change the solution.
+// TestNystromSameBits checks that the solution has the same bits for each division into blocks and number of
+// workers, and in a second run, but not for another seed.
 func TestNystromSameBits(t *testing.T) {
 	const seed, n = 17, 700
 	x := backendtest.Normal(seed, n, 3)
@@ -333,8 +332,8 @@ func TestCentersDiffer(t *testing.T) {
 	}
 }
 
-// TestCenterRulesCover uses data with a dense cluster and sparse other points. Rules that use the
-// kernel must approximate K with a smaller error than UniformCenters.
+// TestCenterRulesCover checks on clustered data that rules that use the kernel approximate K better than
+// UniformCenters.
 func TestCenterRulesCover(t *testing.T) {
 	const n, m = 1000, 90 // the effective dimension is near 50
 	x := backendtest.Normal(5, n, 2)
@@ -440,8 +439,8 @@ func (w wrongCount) Dims() (n, d, t int) {
 	return n + 1, d, t
 }
 
-// TestNystromInterrupted checks that SolveNystrom returns a read error or a cancellation from any
-// block of any pass.
+// TestNystromInterrupted checks that SolveNystrom returns a read error or a cancellation from any block of any
+// pass.
 func TestNystromInterrupted(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	x := backendtest.Normal(1, 200, 2)
@@ -475,8 +474,8 @@ func TestNystromInterrupted(t *testing.T) {
 	}
 }
 
-// TestNormalReadsTheSamplesOnce checks that Normal computes the residual from its sums if their
-// rounding errors are small enough. The residual computed from the samples must not be larger.
+// TestNormalReadsTheSamplesOnce checks that Normal computes the residual from its sums if their rounding errors are
+// small enough, and that the residual computed from the samples is not larger.
 func TestNormalReadsTheSamplesOnce(t *testing.T) {
 	const seed, n, m, lambda = 5, 300, 40, 0.3
 	t.Log("seed", seed)
@@ -538,8 +537,7 @@ func TestNormalReadsTheSamplesOnce(t *testing.T) {
 					largest = max(largest, math.Sqrt(residual/size))
 				}
 				t.Logf("intercept %t, tolerance %g: residual %.3g, by sums %.3g", intercept, tol, res.Residual, largest)
-				// The test's own sums have n terms, each with a rounding error of 2⁻⁵³. The terms
-				// are up to 100 times as large as their sum.
+				// The test's sums have n terms, up to 100 times as large as their sum.
 				if res.Residual > tol || largest > res.Residual+100*n*0x1p-53 {
 					t.Errorf("intercept %t, tolerance %g: residual %g, by sums %g", intercept, tol, res.Residual, largest)
 				}
@@ -572,8 +570,8 @@ func denseGram(k kernels.Kernel, x, z backend.Host[float64]) *mat.Dense {
 	return mat.NewDense(g.Rows, g.Cols, g.Data)
 }
 
-// TestSparseNystrom checks that sparse and dense samples with the same random keys give the same
-// centers and the same function. The memory in use must be at most the planned memory.
+// TestSparseNystrom checks that sparse and dense samples with the same random keys give the same centers and
+// function, and that the memory in use is at most the planned memory.
 func TestSparseNystrom(t *testing.T) {
 	const n, d, m = 400, 60, 40
 	t.Log("seed 4")
@@ -618,9 +616,8 @@ func TestSparseNystrom(t *testing.T) {
 				if got.Bytes > got.Plan.Bytes {
 					t.Errorf("%s: took %d bytes, planned %d", what, got.Bytes, got.Plan.Bytes)
 				}
-				// |f(x) − f'(x)| is at most ‖f − f'‖ in the space of k. Since H ≥ λ k(c, c), this norm is at most
-				// ‖r‖/(λ √σ), where r is the residual and σ is the smallest eigenvalue of k(c, c). The rows of c
-				// are far apart, and σ > 0.01. ‖r‖ ≤ 2·1e-10·‖ΦᵀWy‖ ≤ 2e-10·√m·2n·4.
+				f(x) − f'(x)| ≤ ‖f − f'‖ ≤ ‖r‖/(λ √σ) for the residual r and the smallest eigenvalue σ > 0.01 of k(c, c), because H ≥ λ k(c, c).
+				// ‖r‖ ≤ 2·1e-10·‖ΦᵀWy‖ ≤ 2e-10·√m·2n·4.
 				allowed := 2e-10 * math.Sqrt(m) * 8 * n / (p.Lambda * 0.1)
 				for i := range n {
 					for j := range 2 {
