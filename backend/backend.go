@@ -17,8 +17,7 @@ type Host[T Float] = host.Matrix[T]
 // NewHost returns a rows × cols matrix of zeros without padding.
 func NewHost[T Float](rows, cols int) Host[T] { return host.New[T](rows, cols) }
 
-// HostMemory returns the number of bytes that this process may still allocate, and false if the number is not
-// known.
+// HostMemory returns the number of bytes that this process may still allocate, and false if it is not known.
 func HostMemory() (int64, bool) { return host.Memory() }
 
 // Matrix is a rows × cols matrix in the memory of the device that made it.
@@ -74,12 +73,10 @@ type Device interface {
 	Info() Info
 	F32() Backend[float32]
 	F64() Backend[float64]
-	// Narrow queues dst ← src, rounded to nearest; Widen queues dst ← src, which is exact. The shapes must be
-	// equal.
+	// Narrow queues dst ← src, rounded to nearest; Widen queues dst ← src, which is exact. The shapes are equal.
 	Narrow(dst Matrix[float32], src Matrix[float64])
 	Widen(dst Matrix[float64], src Matrix[float32])
-	// InUse returns the number of bytes of all matrices that are not freed, and its maximum since the device was
-	// opened.
+	// InUse returns the number of bytes of all matrices that are not freed, and its maximum so far.
 	InUse() (inUse, peak int64)
 	// Sync waits for all queued work and returns the first failure.
 	Sync() error
@@ -196,8 +193,7 @@ func name(i int, names ...string) string {
 type Packed[T Float] interface {
 	// Order returns the number of rows, which is also the number of columns.
 	Order() int
-	// Leading returns the leading n × n part. It shares memory with the matrix and must not be used after the
-	// matrix is freed.
+	// Leading returns the leading n × n part, which shares memory with the matrix: see Matrix.View.
 	Leading(n int) Packed[T]
 	// Free releases the memory of the matrix. On a leading part it does nothing.
 	Free()
@@ -218,8 +214,7 @@ type PackedBackend[T Float] interface {
 	// DownloadPacked copies rows first, first+1, … of src to dst, r × (first + r), and waits. It writes only
 	// elements from column 0 to the diagonal.
 	DownloadPacked(dst Host[T], src Packed[T], first int) error
-	// GramPacked queues A ← k(X, X) for the rows of X, n × d. The diagonal is k(x_i, x_i) with distances of exactly
-	// 0.
+	// GramPacked queues A ← k(X, X) for the rows of X, n × d, with distances of exactly 0 on the diagonal.
 	GramPacked(a Packed[T], k kernels.Kernel, x Matrix[T])
 	// AddDiagPacked is AddDiag for a packed matrix.
 	AddDiagPacked(d []T, a Packed[T])

@@ -11,8 +11,7 @@ import (
 var (
 	// ErrNotPosDef matches every *PivotError in errors.Is.
 	ErrNotPosDef = errors.New("backend: matrix is not positive definite")
-	// ErrUnavailable matches, in errors.Is, the error of Open for a device that the machine lacks. Its text lists
-	// every reason.
+	// ErrUnavailable matches, in errors.Is, the error of Open for a device that the machine lacks.
 	ErrUnavailable = errors.New("backend: device is not available")
 	// ErrMemory matches every *MemoryError in errors.Is.
 	ErrMemory = host.ErrMemory

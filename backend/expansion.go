@@ -33,7 +33,6 @@ type Expansion[T Float] interface {
 	// may call Apply at the same time. Within about 0.1 s after ctx is done, Apply returns an error that wraps
 	// context.Cause(ctx); dst is then undefined.
 	Apply(ctx context.Context, dst, x Host[T]) error
-	// Free releases the memory. The caller must not call Free before all calls of Apply have returned, nor Apply
-	// after Free.
+	// Free releases the memory. No call of Apply may be in progress or follow.
 	Free()
 }

@@ -42,8 +42,7 @@ type ReducedBackend[T Float] interface {
 	PotrfPackedReduced(a Packed[T]) error
 }
 
-// UploadBackend is an optional ability of a Backend, found by a type assertion: an upload need not wait for all
-// earlier work.
+// UploadBackend is an optional ability of a Backend: an upload need not wait for all earlier work.
 type UploadBackend[T Float] interface {
 	Backend[T]
 	// Mark queues a mark with the number slot, 0 or 1, which replaces an earlier mark with the same number.
@@ -54,8 +53,7 @@ type UploadBackend[T Float] interface {
 	UploadAfter(slot int, dst Matrix[T], src Host[T]) error
 }
 
-// PreserveBackend is an optional ability of a Backend, found by a type assertion: a factorization that preserves
-// the matrix.
+// PreserveBackend is an optional ability of a Backend: a factorization that preserves the matrix.
 type PreserveBackend[T Float] interface {
 	// PotrfPreserve factors A = UᵀU for a symmetric A given by its lower triangle, stores U in the upper triangle
 	// and waits. The elements below the diagonal do not change. Errors are those of Potrf.
@@ -66,8 +64,7 @@ type PreserveBackend[T Float] interface {
 // page-locked memory of the host. All methods accept them. It is an optional ability, found by a type assertion.
 type HostPackedBackend[T Float] interface {
 	PackedBackend[T]
-	// NewHostPacked returns a matrix with undefined elements, or a *MemoryError that names the memory that is too
-	// small.
+	// NewHostPacked returns a matrix with undefined elements, or a *MemoryError that names the memory.
 	NewHostPacked(n int) (Packed[T], error)
 	// HostPackedBytes returns the numbers of bytes that NewHostPacked(n) takes on the device and on the host.
 	HostPackedBytes(n int) (device, host int64)

@@ -169,8 +169,7 @@ func Report() []Candidate {
 	return list
 }
 
-// candidates lists the devices that match name ("", a driver or a device) and marks the first usable device as
-// chosen.
+// candidates lists the devices that match name ("", a driver or a device) and marks the first usable one as chosen.
 func candidates(name string) []Candidate {
 	var list []Candidate
 	chosen := false

@@ -159,8 +159,7 @@ func TestOpenProbesOneDriver(t *testing.T) {
 	}
 }
 
-// TestOpenReproducible checks that only devices with reproducible results are opened if Config or the environment
-// requests them.
+// TestOpenReproducible checks that only reproducible devices are opened if Config or the environment requests them.
 func TestOpenReproducible(t *testing.T) {
 	if fused() {
 		withDrivers(t, func() {

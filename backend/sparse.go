@@ -26,8 +26,8 @@ type SparseBackend[T Float] interface {
 	// SparseBytes returns the number of bytes that NewSparse takes for a rows × cols matrix with nnz stored
 	// elements, not including the CSR itself.
 	SparseBytes(rows, cols, nnz int) int64
-	// NewSparse returns the matrix x, a SparseMatrix, or a *MemoryError. An invalid x is misuse. x must not change
-	// before Free.
+	// NewSparse returns the matrix x, a SparseMatrix, or a *MemoryError. x must be valid and not change before
+	// Free.
 	NewSparse(x CSR[T]) (Matrix[T], error)
 }
 
@@ -64,8 +64,7 @@ func PlaceSparse[T Float](b Backend[T], x CSR[T]) (Matrix[T], error) {
 	return m, nil
 }
 
-// SparseBytes returns the number of bytes that PlaceSparse takes on the device for a rows × cols matrix with nnz
-// stored elements.
+// SparseBytes returns the device memory that PlaceSparse takes for a rows × cols matrix with nnz stored elements.
 func SparseBytes[T Float](b Backend[T], rows, cols, nnz int) int64 {
 	if s, ok := b.(SparseBackend[T]); ok {
 		return s.SparseBytes(rows, cols, nnz)

@@ -112,8 +112,7 @@ func TestTransposedTwiceSortsRows(t *testing.T) {
 	}
 }
 
-// TestForgedCSRIsAnError passes matrices that violate one rule each to NewCSR and Check. The error must name the
-// rule and place.
+// TestForgedCSRIsAnError passes matrices that violate one rule each to NewCSR and Check.
 func TestForgedCSRIsAnError(t *testing.T) {
 	const maxInt64 = math.MaxInt64
 	data := []float64{1, 2, 3, 4}

@@ -69,7 +69,7 @@ func (c CenterChoice) check() error {
 	return nil
 }
 
-// bytes returns the device memory that choosing the centers takes. rowBytes is the device memory of rows of X.
+// bytes returns the device memory that choosing the centers takes. rowBytes(r) is the memory of r rows of X.
 func (c CenterChoice) bytes(n int, rowBytes func(rows int) int64) int64 {
 	m, pool := c.sizes(n)
 	if c.Rule == PivotCenters {

@@ -92,16 +92,14 @@ func cgEstimate(z *sizes, par Params) (estimate, error) {
 }
 
 // seriesMargin is a factor on the estimated number of iterations with a power series when preconditioners are
-// compared. In 17 fits with 8,000 to 20,000 rows of 20 or 50 features, the number of iterations was 0.4 to 1.7
-// times the estimate.
+// compared. In 17 fits with 8,000 to 20,000 rows, the number of iterations was 0.4 to 1.7 times the estimate.
 const seriesMargin = 1.3
 
 // If a preconditioner needs at most fewIterations iterations, a better one saves little time.
 const fewIterations = 16
 
-// Auto chooses Fixed16 only if a step of refinement is estimated to divide the residual by more than fixedMargin.
-// If a step divides the residual by less than fixedGain, the rounding errors are correlated, and the estimate is
-// wrong.
+// Auto chooses Fixed16 only if a step of refinement is estimated to divide the residual by more than fixedMargin. A
+// step that divides the residual by less than fixedGain shows that the rounding errors are correlated.
 const fixedMargin, fixedGain = 20, 4
 
 // isPrecise reports whether the precision of o suffices if the eigenvalues of K + λW⁻¹ are at least lambda. For
@@ -153,8 +151,7 @@ func (z *sizes) powerSeries(par Params) (list []preconditioning, err error) {
 	return list, err
 }
 
-// onceForEach returns f with a cache, because the estimates of all operators of one precision use the same
-// tolerances.
+// onceForEach returns f with a cache for the tolerances, which several operators share.
 func onceForEach(f func(tol float64) int) func(tol float64) int {
 	cache := map[float64]int{}
 	return func(tol float64) int {
@@ -270,8 +267,8 @@ func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 	return numeric.Total(z.bytesOfX(n), z.refinedBytes(n), largest)
 }
 
-// run solves by conjugate gradients. If a solve fails, it goes on in float64 after float32, and with the Cholesky
-// factor in float64 at last. Operators, ranks and preconditioners that the caller chose have no alternatives.
+// run solves by conjugate gradients. If a solve in float32 fails, run continues in float64, and at last with the
+// Cholesky factor in float64. Operators, ranks and preconditioners that the caller chose have no alternatives.
 func (choice cgChoice) run(w *work) error {
 	var err error
 	if w.checkpointer, err = newCheckpointer(w, [3]any{choice.Operator, choice.Preconditioner, choice.Rank}); err != nil {

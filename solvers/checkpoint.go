@@ -85,8 +85,7 @@ type checkpointer struct {
 
 const checkpointMagic = "mercer checkpoint 1\n"
 
-// newCheckpointer reads an existing checkpoint, or returns nil if the params request none. choice holds the plan's
-// settings.
+// newCheckpointer reads an existing checkpoint, or returns nil if the params request none.
 func newCheckpointer(w *work, choice any) (*checkpointer, error) {
 	if w.par.Checkpoint.Dir == "" {
 		return nil, nil
@@ -416,8 +415,7 @@ func (s *state) check(w *work) error {
 	return checkState(fields, arrays)
 }
 
-// checkPasses validates the state of a method that reads the samples in passes, with m basis functions and t
-// outputs.
+// checkPasses validates the state of a method that reads the samples in passes, with m functions and t outputs.
 func (s *state) checkPasses(m, t int) error {
 	if s.Passes == nil {
 		return checkState([]stateField{{"Passes", false}}, nil)

@@ -267,8 +267,7 @@ func TestCheckpointFaults(t *testing.T) {
 // killed is set in the environment of the process that TestKill kills.
 const killed = "MERCER_SOLVERS_TEST_KILLED"
 
-// TestKill checks that a Solve that resumes after its process was killed gives the same bits as an uninterrupted
-// Solve.
+// TestKill checks that a Solve resumed after its process was killed gives the same bits as without interruption.
 func TestKill(t *testing.T) {
 	p, par := slow(200, 1)
 	if dir := os.Getenv(killed); dir != "" {

@@ -136,8 +136,7 @@ func (c checkpointParts) write(t testing.TB, dir string) {
 	}
 }
 
-// errorOrSolution requires that the solve returns an error of one line or a solution with a residual below the
-// tolerance.
+// errorOrSolution requires that the solve returns an error of one line or a solution that has converged.
 func (r resumable) errorOrSolution(t testing.TB, dir, name string) {
 	t.Helper()
 	residual, err := r.run(t.Context(), solvers.Checkpoint{Dir: dir}, 200)
@@ -152,8 +151,7 @@ func (r resumable) errorOrSolution(t testing.TB, dir, name string) {
 // hostile lists invalid values for a field of the header.
 var hostile = []any{nil, -1, 0, 1, 7, 1 << 62, -1 << 62, 1.5, 1e308, "", "NaN", "+Inf", "-Inf", "0x1p-1060", "a\nb", []any{}, []any{-1, -1}, []any{1e308}, map[string]any{}, true}
 
-// forgeries calls f for each checkpoint with a hostile value in one field of the header or hostile numbers in one
-// array.
+// forgeries calls f for each checkpoint with a hostile value in one field of the header or in one array.
 func forgeries(t testing.TB, c checkpointParts, f func(name string, forged checkpointParts)) {
 	t.Helper()
 	var head map[string]any
@@ -238,8 +236,7 @@ func TestForgedCheckpoints(t *testing.T) {
 	}
 }
 
-// FuzzCheckpoint fuzzes the checkpoints of every method, with a valid checksum and the problem's hash in place of
-// KEY.
+// FuzzCheckpoint fuzzes the checkpoints of every method, with a valid checksum and the problem's hash.
 func FuzzCheckpoint(f *testing.F) {
 	dev := backendtest.Device(f, "ref")
 	list := resumables(dev)
@@ -257,8 +254,7 @@ func FuzzCheckpoint(f *testing.F) {
 	})
 }
 
-// TestCheckpointsLargerThanTheProblemAreNotRead checks that a sparse file of 1 TiB gives an error because of its
-// size.
+// TestCheckpointsLargerThanTheProblemAreNotRead checks that a sparse file of 1 TiB gives an error.
 func TestCheckpointsLargerThanTheProblemAreNotRead(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	for _, r := range resumables(dev) {

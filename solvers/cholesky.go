@@ -36,8 +36,7 @@ type Cholesky struct {
 // ErrClosed is the error of the methods of a Cholesky, a Path or a learners.Predictor that is closed, nil or zero.
 var ErrClosed = run.ErrClosed
 
-// lock locks the factor for reading or writing, and returns a function that unlocks it, or an error if the factor
-// is closed.
+// lock locks the factor for reading or writing and returns a function that unlocks it. A closed factor is an error.
 func (f *Cholesky) lock(operation string, write bool) (unlock func(), err error) {
 	errClosed := fmt.Errorf("solvers: %s: the factor %w", operation, ErrClosed)
 	if f == nil {
@@ -161,8 +160,7 @@ func factorOf(a numeric.Symmetric[float64]) (largest float64, err error) {
 	return largest, numeric.RoundedPivot(pivots, diagonal)
 }
 
-// failed adds advice to the error of a matrix that is not positive definite. largest is its largest diagonal
-// element.
+// failed adds advice to the error of a matrix that is not positive definite, with its largest diagonal element.
 func (f *Cholesky) failed(operation string, err error, largest float64) error {
 	var pivot *backend.PivotError
 	switch {

@@ -66,8 +66,7 @@ func residual(t *testing.T, f *solvers.Cholesky, a *mat.SymDense, changes int, r
 	}
 }
 
-// TestCholeskyUpdates adds and removes samples at random, and compares the factor with gonum's factor of the
-// changed matrix.
+// TestCholeskyUpdates adds and removes samples at random, and compares with gonum's factor of the changed matrix.
 func TestCholeskyUpdates(t *testing.T) {
 	t.Run("dense", func(t *testing.T) { testCholeskyUpdates(t, false) })
 	t.Run("sparse", func(t *testing.T) { testCholeskyUpdates(t, true) })
@@ -159,8 +158,7 @@ func testCholeskyUpdates(t *testing.T, sparse bool) {
 	})
 }
 
-// TestCholeskyOfMatrix grows a factor of a given matrix from order 0 beyond moveRows, and removes the first
-// samples.
+// TestCholeskyOfMatrix grows a factor of a given matrix from order 0 beyond moveRows, and removes samples.
 func TestCholeskyOfMatrix(t *testing.T) {
 	solvertest.EachDevice(t, func(t *testing.T, open solvertest.Open) {
 		rng := rand.New(rand.NewPCG(6, 1))

@@ -121,8 +121,7 @@ func TestCrossover(t *testing.T) {
 	}
 }
 
-// TestReducedPrecisionIsNotReplaced requires an error from a device without the requested products of reduced
-// precision.
+// TestReducedPrecisionIsNotReplaced requires an error from a device without products of reduced precision.
 func TestReducedPrecisionIsNotReplaced(t *testing.T) {
 	defer precision.Force(precision.Reduced)()
 	x, y := backendtest.Normal(1, 50, 3), backendtest.Normal(2, 50, 1)

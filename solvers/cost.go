@@ -20,8 +20,7 @@ const (
 	readByte = 4.5
 	// hostElement is the cost of the host's work for each element of a pivot's column.
 	hostElement = 15.0
-	// hostMonomial is the cost of an element of F (lowrank.Preconditioner) that is a product of features: 5.7 ns on
-	// one core.
+	// hostMonomial is the cost of an element of F (lowrank.Preconditioner) on the host: 5.7 ns on one core.
 	hostMonomial = 300.0
 	// stepOverhead is the cost of an iteration without its products: a dozen short operations.
 	stepOverhead = 5e7
@@ -31,11 +30,9 @@ const (
 	hostSeconds = 2.5e-9
 	// processorRate is the number of operations of a large product per second.
 	processorRate = 1e11
-	// The spectrum of K is not estimated if a direct method costs less than smallCost, which is four times
-	// lookOverhead.
+	// If a direct method costs less than smallCost, four times lookOverhead, the spectrum of K is not estimated.
 	smallCost = 6e9
-	// lookOverhead is the cost of estimating the spectrum of K from a sample, and of other work before the first
-	// iteration.
+	// lookOverhead is the cost of estimating the spectrum of K, and of other work before the first iteration.
 	lookOverhead = 1.5e9
 )
 
@@ -86,9 +83,8 @@ func (c costs) atRate(products float64) costs {
 }
 
 // costsOf returns the costs of a device with the given rates. A device that reports its memory bandwidth is assumed
-// to evaluate each element of an unstored symmetric K once for one column and twice for several columns, with 2
-// instructions per feature and about 25 for an exponential, and to read each element of a triangle once per product
-// or solve.
+// to evaluate an element of K with 2 instructions per feature and about 25 for an exponential, twice if an unstored
+// K is multiplied by several columns.
 func costsOf(r flop.Rates) costs {
 	if r.Bytes == 0 {
 		return ofProcessor.atRate(r.Products)

@@ -161,8 +161,8 @@ func newFactored[T backend.Float](w *work, b backend.Backend[T], n int) (numeric
 	return numeric.NewPacked(w.Mem, hb, n, hb.NewHostPacked)
 }
 
-// preserveOrder is the minimum order n at which dual stores K beside the factor. For a smaller n, this saves too
-// little time.
+// preserveOrder is the minimum order n at which dual stores K beside the factor. Below it, too little time is
+// saved.
 const preserveOrder = 4096
 
 // preserves reports whether dual stores K beside the factor if memory suffices.
@@ -195,8 +195,7 @@ func (w *work) checkPivots(pivots, diagonal []float64, unit float64) error {
 	})
 }
 
-// sufficientLambda returns a λ that makes every pivot exceed its rounding error. diagonal is the diagonal of the
-// matrix.
+// sufficientLambda returns a λ that makes every pivot exceed its rounding error, for the matrix's diagonal.
 func (w *work) sufficientLambda(diagonal []float64) float64 {
 	largest := 0.0
 	for _, v := range diagonal {

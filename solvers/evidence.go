@@ -20,8 +20,8 @@ import (
 //
 //	log p(Y) = Σ_j −½ y_jᵀC⁻¹y_j/s_j² − (N/2) log s_j² − ½ log det C − (N/2) log 2π
 //
-// with C = K + λW⁻¹ and N = n. A weight counts repetitions of a sample: with weights, N is their sum, and C is the
-// covariance of the repeated samples, which adds Σ_i (w_i − 1) ln λ + ln w_i to log det C.
+// with C = K + λW⁻¹ and N = n. A weight counts repetitions of a sample: with weights, N is their sum, and log det C
+// includes Σ_i (w_i − 1) ln λ + ln w_i for the repetitions.
 type Evidence struct {
 	Log float64
 	// Scale is s² of each output: with EvidenceParams.FitScale the value y_jᵀC⁻¹y_j/N that maximizes Log, or 1 if
@@ -129,8 +129,7 @@ func newCovariance(ctx context.Context, dev backend.Device, operation string, p 
 	return f, nil
 }
 
-// reserveCovariance calls Reserve for the given number of n×n matrices, extraElements, and a copy of X if the
-// device needs one.
+// reserveCovariance calls Reserve for squares n×n matrices, extraElements, and X if the device copies it.
 func reserveCovariance(ctx context.Context, dev backend.Device, limit int64, operation string, s *samples, squares int, extraElements func(n, d, t int) int64) error {
 	wrapped := numeric.Wrapper(dev) != nil && s.unchanged(false)
 	return Reserve(s.x.Evaluating(ctx, dev), dev, limit, Method(operation), s.n, func(n int) int64 {
@@ -324,7 +323,6 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], square
 //	∂Log/∂ln σ_p = Σ_{i>j} W_ij (u_ip − u_jp)²,  W = M∘K
 //
 // After expanding the squares, the product of Wᵀ with [u, u∘u, 1] gives the sums over i.
-// evaluated once rather than once for each feature.
 type scaleSums struct {
 	scratch  [2]backend.Host[float64]   // scratch[0] holds columns of M, and scratch[1] columns of K, later of W
 	u        backend.Host[float64]      // a row [u, u∘u, 1] for each sample
@@ -335,8 +333,7 @@ type scaleSums struct {
 // maxScaled is the largest |u_ip| for which scaleSums is used, because rounding errors grow with u².
 const maxScaled = 256
 
-// lengthScales returns the length scales, one for each feature, of a Gaussian kernel or of a multiple of it, or
-// nil.
+// lengthScales returns the length scales of the features of a Gaussian kernel or of a multiple of it, or nil.
 func lengthScales(k kernels.Kernel) []float64 {
 	if scaled, ok := k.(kernels.Scaled); ok {
 		k = scaled.Kernel
@@ -539,8 +536,7 @@ func (f *covariance) variance(points numeric.Points, rows int) ([]float64, error
 	return variance, err
 }
 
-// cross calls visit with k = k(X, block) for each block of the given number of rows of points; first is the block's
-// first row.
+// cross calls visit with k = k(X, block) for each block of rows of points, whose first row is first.
 func (f *covariance) cross(points numeric.Points, rows int, visit func(first int, k backend.Matrix[float64]) error) error {
 	s, b := f.s, f.B
 	cross, err := f.Mem.New(s.n, rows)

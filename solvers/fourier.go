@@ -16,9 +16,8 @@ import (
 // FourierProblem is ridge regression on random Fourier features (Rahimi and Recht 2007): f(x) = Σ_j β_j cos(ω_jᵀx)
 // + β′_j sin(ω_jᵀx) + b. With more frequencies, the solution approaches that of Problem. λ is unscaled.
 type FourierProblem struct {
-	// Kernel determines the distribution of the ω_j. It must be translation invariant: a Gaussian kernel (also with
-	// a length scale for each feature), Laplacian, Matérn, rational quadratic, or sums and products of these
-	// kernels.
+	// Kernel determines the distribution of the ω_j. It must be translation invariant: Gaussian (also with a length
+	// scale for each feature), Laplacian, Matérn, rational quadratic, or sums and products of these kernels.
 	Kernel kernels.Kernel
 	Data   Rows
 	// Sparse has the meaning of NystromProblem.Sparse. It cannot be combined with StreamParams.Gradient.

@@ -29,8 +29,7 @@ func kalmanFlops(m markov.Model, n int) float64 {
 	return 4 * float64(n) * d * d
 }
 
-// markov returns the state-space model of the kernel. It returns false if p has no such model or more than one
-// feature.
+// markov returns the state-space model of the kernel, and true if there is one and p has one dense feature.
 func (p Problem) markov() (markov.Model, bool) {
 	if p.Sparse != nil || p.X.Cols != 1 {
 		return markov.Model{}, false
@@ -65,8 +64,7 @@ func (z *sizes) kalmanCost(m markov.Model) float64 {
 	return float64(z.n) * (kalmanRow[0] + kalmanRow[1]*d*d) * float64(z.columns) * z.costs().rate
 }
 
-// kalman returns the state-space model of the kernel, and true if Kalman is estimated to be faster than a stored
-// factor on dev.
+// kalman returns the kernel's state-space model, and true if Kalman is estimated to be faster than a factor on dev.
 func (p Problem) kalman(dev backend.Device) (markov.Model, bool) {
 	if dev == nil || p.checkShapes() != nil {
 		return markov.Model{}, false
@@ -79,8 +77,7 @@ func (p Problem) kalman(dev backend.Device) (markov.Model, bool) {
 	return m, ok
 }
 
-// newLine makes the checks of newCovariance, reserves memory for elements(n) numbers, and sorts the samples by
-// their feature.
+// newLine makes the checks of newCovariance, reserves elements(n) numbers, and sorts the samples by their feature.
 func newLine(ctx context.Context, dev backend.Device, m markov.Model, operation string, p Problem, limit int64, elements func(n int) int64) (*samples, *markov.Line, error) {
 	if err := p.checkCovariance(dev, operation, limit); err != nil {
 		return nil, nil, err
@@ -234,8 +231,7 @@ func (z *sizes) kalmanPathCost(m markov.Model, lambdas int) float64 {
 	return 2 * float64(lambdas) * z.kalmanCost(m)
 }
 
-// kalmanPathElements is the number of float64 values in Go memory for n samples: the sorted samples and the data of
-// each worker.
+// kalmanPathElements is the number of float64 values in Go memory of the n sorted samples and the workers.
 func (z *sizes) kalmanPathElements(m markov.Model, n, workers int) int64 {
 	return numeric.Total(m.Elements(n), numeric.Elements(n, workers*(2+m.Dim()+2*z.columns+z.t)))
 }

@@ -54,8 +54,7 @@ func series(k kernels.Kernel, n int) solvers.Problem {
 	return p
 }
 
-// TestKalmanMatchesStored compares results of a Kalman filter with results of a stored factor for the samples of
-// withZeros.
+// TestKalmanMatchesStored compares results of a Kalman filter with a stored factor for the samples of withZeros.
 func TestKalmanMatchesStored(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n = 1500 // enough samples for Auto to choose a filter
@@ -390,8 +389,8 @@ func TestKalmanExtremes(t *testing.T) {
 				if err != nil || points[0].Err != nil {
 					t.Fatal(err, points[0].Err)
 				}
-				// The weights are from 0.5 to 3, and ‖K‖ ≤ 4: the condition number is at most 30. 64 bounds the
-				// number of roundings.
+				// With weights from 0.5 to 3 and ‖K‖ ≤ 4, the condition number is at most 30. There are < 64
+				// roundings.
 				const tol = 30 * 64 * 0x1p-53 * 3
 				for i := range n {
 					alpha := (y[i] - fit[i]) * weights[i] / lambda

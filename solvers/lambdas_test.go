@@ -8,8 +8,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestLambdasAreAsMeant checks that Lambdas has exact powers of ten, geometric means to 12 digits between them, and
-// unchanged ends.
+// TestLambdasAreAsMeant checks the grid of Lambdas: exact powers of ten, and geometric means to 12 digits.
 func TestLambdasAreAsMeant(t *testing.T) {
 	for _, c := range []struct {
 		low, high int // exponents of ten

@@ -106,8 +106,7 @@ func (l *LeaveOneOut) addBorder(solved backend.Host[float64], intercept bool) er
 	return nil
 }
 
-// Errors returns the n×t leave-one-out errors c_ij of output j at sample i. alpha is the solution α of the same
-// problem.
+// Errors returns the n×t leave-one-out errors c_ij of output j at sample i. alpha is the solution of the problem.
 func (l *LeaveOneOut) Errors(alpha backend.Host[float64]) (backend.Host[float64], error) {
 	if l == nil || l.u == nil {
 		return alpha, errNotMade
@@ -130,9 +129,9 @@ func (l *LeaveOneOut) Errors(alpha backend.Host[float64]) (backend.Host[float64]
 	return c, nil
 }
 
-// Influence divides points into blocks of at most 256 rows x, and calls visit with b, whose columns are (B [k(X,
-// x); 1])_i for i = 1, …, n, for each block. visit may overwrite b. Influence takes 2n² operations for each point,
-// or O(n) with a state-space model. limit has the meaning of NewLeaveOneOut.
+// Influence calls visit for each block of at most 256 rows x of points with a matrix b, which has the columns (B
+// [k(X, x); 1])_i for i = 1, …, n. visit may overwrite b. Influence takes 2n² operations for each point, or O(n)
+// with a state-space model. limit has the meaning of NewLeaveOneOut.
 func (l *LeaveOneOut) Influence(ctx context.Context, dev backend.Device, points backend.Points, limit int64, visit func(first int, b backend.Host[float64]) error) error {
 	if l == nil || l.u == nil {
 		return errNotMade
@@ -193,12 +192,10 @@ func (l *LeaveOneOut) border(b backend.Host[float64]) {
 	}
 }
 
-// pointValues limits the kernel values that Influence stores at a time with a state-space model, unless a block has
-// one point.
+// pointValues limits the kernel values of more than one point that Influence stores with a state-space model.
 const pointValues = 1 << 22
 
-// placeOn places X and the factor, if there is one, on dev, and reserves memory for extraElements(n, d, t) further
-// elements.
+// placeOn places X and the factor, if there is one, on dev, and reserves memory for extraElements(n, d, t).
 func (u *Uncertainty) placeOn(ctx context.Context, dev backend.Device, operation string, extraElements func(n, d, t int) int64, limit int64) (*covariance, error) {
 	squares := 0
 	if numeric.Wrapper(dev) == nil && u.posterior == nil {

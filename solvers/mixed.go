@@ -381,8 +381,7 @@ func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
 		}
 		return numeric.Total(bytesInCore(n)-stored, device)
 	}
-	// The panels are copied once for the factorization and twice for each solve, with about a hundredth of the
-	// memory's bandwidth.
+	// The panels are copied once for the factorization and twice for each solve, much slower than memory.
 	e.cost *= 1.3
 	stored := Stored64
 	if single {

@@ -67,8 +67,7 @@ type series struct {
 func (s series) empty() bool { return s.m == nufft.Axes{} }
 
 const (
-	// innerContraction is the largest allowed ratio of ‖K − ΦΦᴴ‖ to λ/max w, about the factor of the residual in a
-	// step.
+	// innerContraction is the largest allowed ratio of ‖K − ΦΦᴴ‖ to λ/max w, the residual's factor in a step.
 	innerContraction = 0.03
 	// boxSample is the number of samples that are used to estimate concentration.
 	boxSample = 20000
@@ -116,7 +115,7 @@ func modesEstimate(z *sizes, par Params) (estimate, error) {
 			continue
 		}
 		candidate := z.modesOf(choice, par)
-		// Only residuals with the exact K give proven error bounds of predictions: they may take twice the time.
+		// Residuals with the exact K may take twice the time: only they give proven error bounds of predictions.
 		cost := candidate.cost
 		if !variant.exact {
 			cost *= 2
@@ -137,8 +136,7 @@ func modesEstimate(z *sizes, par Params) (estimate, error) {
 	return best, nil
 }
 
-// modesWays lists the ways to compute residuals. rounds is the planned number of refinement rounds with middle
-// modes.
+// modesWays lists the ways to compute residuals. rounds is the planned number of rounds with middle modes.
 var modesWays = []struct {
 	exact  bool
 	rounds int
@@ -221,8 +219,7 @@ func (b *box) concentrated(h float64) float64 {
 	return c
 }
 
-// modes returns the choice for one element of modesWays, or an error if a feature needs more than modesPerAxis
-// modes.
+// modes returns the choice for one element of modesWays. It fails if a feature needs more than modesPerAxis modes.
 func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds int) (c modesChoice, err error) {
 	c.Density, c.exact, c.center, c.gain = s, exact, b.center, innerContraction
 	smallest := z.p.Lambda
@@ -258,8 +255,7 @@ func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds
 		return v
 	}
 	initial := 1 / s.Terms[0].Sigma
-	// cutoffFor returns the frequency above which modes may be omitted: ‖K − ΦΦᴴ‖ is then estimated to be at most
-	// norm.
+	// cutoffFor returns the frequency above which modes may be omitted with a norm ‖K − ΦΦᴴ‖ ≤ norm.
 	cutoffFor := func(norm float64) float64 {
 		return spectrum.Decreasing(func(w float64) bool { return max(s.Tail(w, 1), spread(w)*s.At(w)) <= norm }, initial)
 	}
@@ -787,8 +783,7 @@ type lowMode struct {
 	scale            float64 // the mode's diagonal element of D, times √2 for a pair
 }
 
-// lowOrder returns the number of real unknowns for the modes with ‖ω‖ ≤ omega, or limit + 1 if the number exceeds
-// limit.
+// lowOrder returns the number of real unknowns for the modes with ‖ω‖ ≤ omega, or limit + 1 if it is larger.
 func (c modesChoice) lowOrder(omega float64, limit int) int {
 	volume := elementary.Pow(omega, float64(c.D)) * [...]float64{2, math.Pi, 4 * math.Pi / 3}[c.D-1]
 	for a := 3 - c.D; a < 3; a++ {

@@ -114,8 +114,7 @@ func TestModesSolvesTheSystem(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// ‖A⁻¹‖ ≤ max w/λ bounds the error by the residual. The factor 2 allows for residuals estimated from a
-			// sample of the rows.
+			// ‖A⁻¹‖ ≤ max w/λ bounds the error by the residual. The factor 2 allows for estimated residuals.
 			largest := 1.0
 			for _, w := range p.Weights {
 				largest = max(largest, w)

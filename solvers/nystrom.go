@@ -81,10 +81,9 @@ type StreamResult struct {
 	Result
 	Centers     backend.Host[float64] // centers of SolveNystrom, M×d; for sparse samples their row numbers, M×1
 	Frequencies backend.Host[float64] // frequencies ω of SolveFourier, M/2×d
-	// Beta holds the M×t coefficients. For Fourier features, the first half belongs to the cosines and the second
-	// to the sines.
+	// Beta holds the M×t coefficients. For Fourier features, those of the cosines come before those of the sines.
 	Beta backend.Host[float64]
-	// Posterior is set if StreamParams.Posterior is.
+	// Posterior is nil unless StreamParams.Posterior is set.
 	Posterior *Posterior
 	// Sums is nil unless Normal computed the solution and its residual in one pass.
 	Sums *Sums

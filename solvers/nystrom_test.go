@@ -332,8 +332,7 @@ func TestCentersDiffer(t *testing.T) {
 	}
 }
 
-// TestCenterRulesCover checks on clustered data that rules that use the kernel approximate K better than
-// UniformCenters.
+// TestCenterRulesCover checks on clustered data that PivotCenters approximates K better than UniformCenters.
 func TestCenterRulesCover(t *testing.T) {
 	const n, m = 1000, 90 // the effective dimension is near 50
 	x := backendtest.Normal(5, n, 2)
@@ -439,8 +438,7 @@ func (w wrongCount) Dims() (n, d, t int) {
 	return n + 1, d, t
 }
 
-// TestNystromInterrupted checks that SolveNystrom returns a read error or a cancellation from any block of any
-// pass.
+// TestNystromInterrupted checks that SolveNystrom returns a read error or a cancellation from any block.
 func TestNystromInterrupted(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	x := backendtest.Normal(1, 200, 2)
@@ -616,8 +614,8 @@ func TestSparseNystrom(t *testing.T) {
 				if got.Bytes > got.Plan.Bytes {
 					t.Errorf("%s: took %d bytes, planned %d", what, got.Bytes, got.Plan.Bytes)
 				}
-				f(x) − f'(x)| ≤ ‖f − f'‖ ≤ ‖r‖/(λ √σ) for the residual r and the smallest eigenvalue σ > 0.01 of k(c, c), because H ≥ λ k(c, c).
-				// ‖r‖ ≤ 2·1e-10·‖ΦᵀWy‖ ≤ 2e-10·√m·2n·4.
+				// |f(x) − f'(x)| ≤ ‖f − f'‖ ≤ ‖r‖/(λ √σ) with the residual r, ‖r‖ ≤ 2e-10·‖ΦᵀWy‖ ≤ 2e-10·√m·2n·4,
+				// and the smallest eigenvalue σ > 0.01 of k(c, c).
 				allowed := 2e-10 * math.Sqrt(m) * 8 * n / (p.Lambda * 0.1)
 				for i := range n {
 					for j := range 2 {

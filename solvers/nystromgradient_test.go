@@ -102,8 +102,7 @@ func square(n int) [][]complex128 {
 	return a
 }
 
-// eliminate returns a⁻¹b and ln det a for a symmetric matrix a with a positive definite real part, without
-// pivoting.
+// eliminate returns a⁻¹b and ln det a for a symmetric matrix a with a positive definite real part.
 func eliminate(a, b [][]complex128) ([][]complex128, complex128) {
 	n, logDet := len(a), complex(0, 0)
 	u, z := square(n), make([][]complex128, n)
@@ -276,8 +275,7 @@ func TestFourierGradient(t *testing.T) {
 	})
 }
 
-// TestFourierGradientOfKernels compares the gradient of the likelihood with finite differences, and checks kernels
-// without a gradient.
+// TestFourierGradientOfKernels compares the gradient of the likelihood with finite differences.
 func TestFourierGradientOfKernels(t *testing.T) {
 	const n, m = 40, 20
 	x, y, _, weights := gradientSamples(rand.New(rand.NewPCG(8, 3)), n, 1)

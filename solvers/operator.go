@@ -164,8 +164,7 @@ func operatorOf[T backend.Float](w *work, b backend.Backend[T], o Operator, x ba
 }
 
 // placeX32 copies the samples of weight > 0 to the device in float32. For a translation-invariant kernel, it
-// subtracts the mean of dense samples, because differences of samples with a large offset would have few correct
-// digits.
+// subtracts the mean of dense samples, because a large offset would leave few correct digits.
 func (w *work) placeX32() (backend.Matrix[float32], error) {
 	s := w.s
 	if s.Sparse != nil {

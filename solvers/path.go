@@ -57,8 +57,8 @@ type PathParams struct {
 	//	Dual    O(n³) for each λ
 	//	Kalman  O(n) for each λ; only for one feature and the kernels of Kalman
 	Method Method
-	// Lambdas is the number of λ for which the caller will call At, on which the choice of the method depends; 0
-	// means 30.
+	// Lambdas is the number of λ for which the caller will call At; 0 means 30. It influences the choice of the
+	// method.
 	Lambdas int
 	// LeaveOneOut requests the leave-one-out errors, which take more time than GCV.
 	LeaveOneOut bool
@@ -73,20 +73,18 @@ func (p PathParams) lambdas() int {
 	return 30
 }
 
-// PathPoint is the solution for one λ. Row i of its matrices belongs to row i of Problem.X, and is 0 for samples of
-// weight 0.
+// PathPoint is the solution for one λ. Row i of a matrix belongs to row i of Problem.X, and is 0 for weight 0.
 type PathPoint struct {
 	Lambda float64
-	// Err is not nil if the solution for this λ has no correct digit, and says what to do. Only Lambda is then set,
-	// too.
+	// Err is not nil if the solution for this λ has no correct digit. All other fields except Lambda are then
+	// empty.
 	Err error
 	// GCV is the generalized cross-validation score of each output. LOO is the weighted mean of the
 	// squared leave-one-out errors of each output; it is nil unless PathParams.LeaveOneOut is set.
 	GCV, LOO []float64
 	// Errors are the leave-one-out errors y_i − f⁽⁻ⁱ⁾(x_i), n×t.
 	Errors backend.Host[float64]
-	// Evidence is the log marginal likelihood of type Evidence, with FitScale. It is NaN with an intercept or λ =
-	// 0.
+	// Evidence is the log marginal likelihood of type Evidence, with FitScale, or NaN with an intercept or λ = 0.
 	Evidence float64
 	// DegreesOfFreedom is tr H, the effective degrees of freedom; the intercept counts as one.
 	DegreesOfFreedom float64
@@ -96,8 +94,8 @@ type PathPoint struct {
 // errNothingLeft is the error of a PathPoint whose fit has as many degrees of freedom as there are samples.
 var errNothingLeft = message.Errorf("solvers: path: the fit has as many degrees of freedom as there are samples, so that it fits any targets exactly and has no score: {raise $lambda|add samples}")
 
-// profile sets point.Evidence. With K̃ = W^½KW^½, squares holds ỹᵀ(K̃ + λI)⁻¹ỹ for each output, and logDet is log
-// det (K̃ + λI).
+// profile sets point.Evidence. With K̃ = W^½KW^½, squares holds ỹᵀ(K̃ + λI)⁻¹ỹ for each output, and logDet the
+// logarithm of det (K̃ + λI).
 func (s *samples) profile(point *PathPoint, squares []float64, logDet float64) {
 	point.Evidence = math.NaN()
 	if s.Intercept || point.Lambda == 0 {
@@ -177,8 +175,7 @@ func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams)
 	return path, nil
 }
 
-// pathStage is the only stage in the progress of a path. At never reports the fraction 1, because it may be called
-// again.
+// pathStage is the only stage in the progress of a path. At may be called again and never reports the fraction 1.
 const pathStage = "path"
 
 // At returns one point for each of lambdas, all ≥ 0, in the given order. If there is no solution for a λ, At sets
@@ -277,8 +274,7 @@ type pathPlan struct {
 	bytesOf func(n int) int64
 }
 
-// fits returns a *BudgetError if the planned memory exceeds the free memory of the device or the limit; 0 means no
-// limit.
+// fits returns a *BudgetError if the planned memory exceeds the free memory of the device or a limit > 0.
 func (p pathPlan) fits(ctx context.Context, dev backend.Device, limit int64) error {
 	return Reserve(ctx, dev, limit, "path, "+p.method, p.rows, p.bytesOf)
 }

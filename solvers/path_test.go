@@ -126,8 +126,7 @@ func TestPathClosedForm(t *testing.T) {
 						d = 40
 					}
 					if method == solvers.Primal {
-						// With fewer samples than features, 1 − leverage has no correct digit in primal, which Auto
-						// then never chooses.
+						// With fewer samples than features, 1 − leverage has no correct digit in primal.
 						d = 1 + rng.IntN(max(1, n/2))
 						if n < 3 {
 							continue

@@ -254,8 +254,7 @@ func (p *pathBand) score(point *PathPoint, sol backend.Host[float64], diag []flo
 	}
 }
 
-// leaveOneOut sets the leave-one-out errors e(i, j) of output j at the samples i of weight > 0, and the means of
-// their squares.
+// leaveOneOut sets the leave-one-out errors e(i, j) of output j at sample i, and the means of their squares.
 func (s *samples) leaveOneOut(point *PathPoint, e func(i, j int) float64) {
 	point.LOO = make([]float64, s.t)
 	point.Errors = backend.NewHost[float64](s.x.Rows, s.t)

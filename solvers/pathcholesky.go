@@ -10,7 +10,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// pathCholesky factors C = K + λW⁻¹ = LLᵀ for each λ. The sums of squares of the columns of L⁻¹ are the diagonal of
+// pathCholesky factors C = K + λW⁻¹ = LLᵀ for each λ. Sums of squares of the columns of L⁻¹ give the diagonal of
 // C⁻¹.
 type pathCholesky struct {
 	pathBase

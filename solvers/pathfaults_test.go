@@ -12,8 +12,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// faulty is a device without optional abilities whose float64 call number faultCall, among those that can fail,
-// fails.
+// faulty is a device without optional abilities. Number faultCall of its float64 calls that can fail does fail.
 type faulty struct {
 	backend.Device
 	faultCall int64
@@ -82,8 +81,7 @@ func (q *faultyQueue) Potrf(ul backend.Uplo, a backend.Matrix[float64]) error {
 	return q.Backend.Potrf(ul, a)
 }
 
-// TestPathFaults makes each call that can fail return an error, which the tested function must return. It must free
-// all memory.
+// TestPathFaults makes each call that can fail return an error. The function must return it and free all memory.
 func TestPathFaults(t *testing.T) {
 	rng := pathRandom(t)
 	gaussian := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 2}, X: normals(rng, 70, 2), Y: normals(rng, 70, 1), Weights: constant(70, 2)}

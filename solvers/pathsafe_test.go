@@ -132,8 +132,7 @@ func TestPathLeavesOut(t *testing.T) {
 	}
 	for k, point := range points {
 		for i := 0; i < 80; i += 11 {
-			// The tolerance is the condition number n/λ times n rounding errors, with a factor of 100 for
-			// constants.
+			// The tolerance is the condition number n/λ times n rounding errors times 100 for constants.
 			tol := 100 * 0x1p-52 * 80 / lambdas[k] * 10
 			if want := leftOut(t, p, i, point.Lambda); math.Abs(point.Errors.Row(i)[0]-want) > tol {
 				t.Errorf("λ=%g: error %d is %v, want %v ± %.1g", point.Lambda, i+1, point.Errors.Row(i)[0], want, tol)
@@ -142,8 +141,7 @@ func TestPathLeavesOut(t *testing.T) {
 	}
 }
 
-// TestPathHopelessLambda checks that a λ that is too small gives a point with an error, and that other points do
-// not change.
+// TestPathHopelessLambda checks that a λ that is too small gives an error only in its own point.
 func TestPathHopelessLambda(t *testing.T) {
 	rng := pathRandom(t)
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigma: 30}, X: normals(rng, 150, 2), Y: normals(rng, 150, 1)}

@@ -336,8 +336,7 @@ type method struct {
 	name Method
 	// count is the number of operations for Plan.Reason, or empty if the number depends on the spectrum of K.
 	count string
-	// estimate returns the estimate, or an error of the form "needs …: use …" if the method cannot solve the
-	// problem.
+	// estimate returns an error of the form "needs …: use …" if the method cannot solve the problem.
 	estimate func(z *sizes, par Params) (estimate, error)
 	// iterates reports whether the estimate depends on the spectrum of K or takes time that grows with the problem.
 	iterates bool
@@ -404,8 +403,8 @@ type estimate struct {
 	step       float64           // cost of one iteration
 }
 
-// placedSparse is the memory of n sparse samples on the device, and of their copy in Go memory if some weights are
-// 0.
+// placedSparse is the memory of n sparse samples on the device, and of the copy that weights of 0 need in Go
+// memory.
 func (p Problem) placedSparse(dev backend.Device, n int) int64 {
 	x := p.points()
 	bytes := x.PlacedBytes(dev.F64(), n)

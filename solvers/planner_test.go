@@ -135,8 +135,7 @@ func (p plannedProblem) compare(t *testing.T, dev backend.Device) (string, float
 	return fmt.Sprintf("| %s | %v | %d × %d | %g | %s | %s | %s %.3g s | %.2f |", p.name, p.kernel, p.x.Rows, p.x.Cols, p.lambda, predicted, measured, chosen.Method, auto, auto/best), auto / best
 }
 
-// seconds returns the shortest time of the Solves that it starts within 0.4 s, or +Inf if the first fails or
-// exceeds the limit.
+// seconds returns the shortest time of several Solves, or +Inf if the first fails or exceeds the limit.
 func (p plannedProblem) seconds(t *testing.T, dev backend.Device, problem Problem, m Method, limit float64) float64 {
 	t.Helper()
 	ctx, cancel := t.Context(), func() {}

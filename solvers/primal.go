@@ -246,8 +246,7 @@ func attemptPrimal[T backend.Float](p *primalSystem, q backend.Backend[T]) error
 	})
 }
 
-// inPrecision returns m in precision T. If T is not float64, the result is a rounded copy in the leading rows of
-// buffer.
+// inPrecision returns m in precision T, rounded into the leading rows of buffer if T is not float64.
 func inPrecision[T backend.Float](w *work, buffer backend.Matrix[T], m backend.Matrix[float64]) backend.Matrix[T] {
 	if same, ok := any(m).(backend.Matrix[T]); ok {
 		return same
@@ -380,9 +379,8 @@ func (b *blocks) forEach(f func(x, y backend.Matrix[float64])) error {
 	return nil
 }
 
-// roundingOfColumn bounds the weighted sum of squares of column j of centered X, if the column is constant: its
-// elements then differ from the mean by about ε times the mean, and the factor 4 is a margin. weight is the sum of
-// the weights.
+// roundingOfColumn bounds the weighted sum of squares of column j of centered X if the column is constant. Its
+// elements then differ from the mean by about ε times the mean. weight is the sum of the weights.
 func (s *samples) roundingOfColumn(j int, weight float64) float64 {
 	if s.meanX == nil {
 		return 0
@@ -423,8 +421,7 @@ func (w *work) primalPivot(err error, diagonal []float64) error {
 }
 
 // sparsePrimal solves (XᵀWX + λI)w = XᵀWy for sparse samples by conjugate gradients, preconditioned by the
-// diagonal, without computing the d×d matrix. With an intercept, y is centered, and (X − 1x̄ᵀ)p = Xp − 1(x̄ᵀp)
-// replaces Xp.
+// diagonal. With an intercept, y is centered, and (X − 1x̄ᵀ)p = Xp − 1(x̄ᵀp) replaces Xp.
 type sparsePrimal struct{}
 
 // sparsePrimalProducts is the expected number of products with XᵀWX + λI.

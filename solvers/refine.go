@@ -107,8 +107,7 @@ func (z *sizes) refinedBytes(n int) int64 {
 // refineRounds is the maximum number of rounds: 40 halvings reduce the residual by a factor of 10¹².
 const refineRounds = 40
 
-// refine solves the system by the first fallback that reaches the tolerance. Each fallback starts from the best
-// solution so far.
+// refine tries the fallbacks in turn until one reaches the tolerance. Each starts from the best solution so far.
 func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 	s := w.s
 	f := &refinement{w: w, x: x, b: make([]float64, s.t), norms: make([]float64, s.t)}
@@ -246,8 +245,7 @@ func (f *refinement) initialize(columns int) {
 	}
 }
 
-// tryNext refines the solution by a new inner solver. It returns an error if a round does not reduce the residual
-// enough.
+// tryNext refines the solution by a new inner solver, and fails if a round does not reduce the residual enough.
 func (f *refinement) tryNext(g fallback) error {
 	w := f.w
 	solver, err := g.make()
@@ -407,8 +405,7 @@ func (f *refinement) add(d backend.Host[float64]) {
 	}
 }
 
-// measure computes the residual, and b if it is an unknown. It saves the solution if the residual is the smallest
-// so far.
+// measure computes the residual, and b if it is an unknown. It saves the solution with the smallest residual.
 func (f *refinement) measure() error {
 	w, s := f.w, f.w.s
 	alpha := f.rhs.View(0, 0, s.n, s.t)
@@ -580,8 +577,7 @@ func (w *work) finishIntercept() error {
 type ConvergenceError struct {
 	Result *Result
 	Tol    float64 // the requested residual
-	// Attainable is an upper bound of the residual of the exact solution after rounding to float64, or 0 if no
-	// bound is known.
+	// Attainable bounds the residual of the exact solution after rounding to float64; 0 means no known bound.
 	Attainable float64
 	Reason     string // why the last method stopped
 

@@ -80,8 +80,7 @@ func TestGivesUpForDual(t *testing.T) {
 	}
 }
 
-// TestModesAreReplaced gives Modes too few inner or outer modes. Modes must detect this, and Solve must continue
-// with another method.
+// TestModesAreReplaced gives Modes too few inner or outer modes. Solve must continue with another method.
 func TestModesAreReplaced(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n = 3000

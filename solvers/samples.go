@@ -100,8 +100,7 @@ func (s *samples) mean(h backend.Host[float64]) numeric.Center {
 	return mean
 }
 
-// unchanged reports whether X is not centered and has no rows of weight 0. If scaled is set, all weights must be 1,
-// too.
+// unchanged reports whether X is not centered and has no rows of weight 0 or, if scaled is set, of weight ≠ 1.
 func (s *samples) unchanged(scaled bool) bool {
 	return s.rows == nil && s.meanX == nil && !(scaled && s.weight != nil)
 }
@@ -122,8 +121,7 @@ func blockRows(n, d int) int {
 	return min(n, max(256, 1<<18/d))
 }
 
-// placeX copies the samples of weight > 0 to the device, or returns Problem.X itself if the device can use it
-// unchanged.
+// placeX copies the samples of weight > 0 to the device, unless the device can use Problem.X itself.
 func (w *call) placeX() (backend.Matrix[float64], error) {
 	s := w.s
 	if s.unchanged(false) || s.Sparse != nil {
@@ -207,8 +205,7 @@ func (s *samples) checkValues() error {
 	return nil
 }
 
-// checkValues returns an error for NaN, Inf and points outside the domain of the kernel, even in samples of weight
-// 0.
+// checkValues returns an error for NaN, Inf and points outside the kernel's domain, even in samples of weight 0.
 func (p Problem) checkValues() error {
 	x := p.points()
 	err := x.CheckFinite("x")

@@ -115,9 +115,9 @@ type Solution struct {
 	// With an intercept, the second residual includes the equation 1ᵀα = 0. The norms then use y centered by its
 	// weighted mean, and for primal also centered X. The residual is 0 if the numerator and the divisor are both 0.
 	//
-	// If y is nearly orthogonal to every column of X, XᵀWy consists of rounding errors, which have a relative bound
-	// of c = 10√(n+d)·2⁻⁵³ (Higham and Mary 2019). For ‖XᵀWy‖ < S/1000 with S = ‖W^½X‖‖W^½y‖, the divisor is
-	// therefore at least cS/Params.Tol.
+	// If y is nearly orthogonal to every column of X, XᵀWy consists of rounding errors. Their relative bound is c =
+	// 10√(n+d)·2⁻⁵³ (Higham and Mary 2019). Let S = ‖W^½X‖‖W^½y‖. If ‖XᵀWy‖ < S/1000, the divisor is at least
+	// cS/Params.Tol.
 	Residual float64
 }
 
@@ -375,8 +375,7 @@ func (e *each) solve() error {
 	return nil
 }
 
-// one solves for the outputs whose λ is lambda. The reported progress increases from the fraction from to the
-// fraction to.
+// one solves for the outputs whose λ is lambda. It reports progress between the fractions from and to.
 func (e *each) one(lambda, from, to float64) error {
 	var columns []int
 	for j, l := range e.lambdas {

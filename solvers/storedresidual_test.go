@@ -9,8 +9,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestResidualByStoredK checks that residuals use a K stored in float64, and agree with a residual computed by
-// plain loops.
+// TestResidualByStoredK checks that residuals use a K stored in float64, and agree with plain loops.
 func TestResidualByStoredK(t *testing.T) {
 	rng, inner := pathRandom(t), backendtest.Device(t, "cpu")
 	const n, d, outputs, sigma, lambda, tol = 300, 40, 3, 6, 0.5, 1e-5

@@ -13,8 +13,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestStreamFaults makes one call of a device without optional abilities fail. The solver must return the error and
-// free all memory.
+// TestStreamFaults makes one call of a device fail. The solver must return the error and free all memory.
 func TestStreamFaults(t *testing.T) {
 	x, y := sine(2, 90, 2)
 	weights := make([]float64, 90)

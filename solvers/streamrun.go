@@ -66,9 +66,9 @@ func (p StreamParams) limits() (tol float64, maxIter int) {
 	return tol, maxIter
 }
 
-// sample returns the number of samples for Falkon's preconditioner, where d is the number of features. Each sample
-// costs 2M² operations for M centers, but s samples per center reduce the number of passes to falkonPasses(s). The
-// time is smallest for s^1.55 = 2500 n/M². The limit s ≤ max(5, M/d) bounds the memory.
+// sample returns the number of samples for Falkon's preconditioner, where d is the number of features. The number
+// minimizes the estimated time, 2M² operations for each sample and falkonPasses passes. The limit max(5, M/d) per
+// center bounds the memory.
 func (p StreamParams) sample(n, m, d int) int {
 	if p.samples > 0 {
 		return min(n, p.samples)
@@ -205,8 +205,7 @@ func (r *streamRun) solve(data Rows, sparse *backend.CSR[float64], phi stream.Ba
 	return s, err
 }
 
-// checkpointer returns nil if no checkpoints are requested or the method is not Falkon. It reads the samples once
-// to hash them.
+// checkpointer returns nil unless Falkon must write checkpoints. It reads the samples once to hash them.
 func (r *streamRun) checkpointer(data Rows, sparse *backend.CSR[float64], phi stream.Basis, lambda float64, intercept bool) (*checkpointer, error) {
 	if r.par.Checkpoint.Dir == "" || r.plan.Method != Falkon {
 		return nil, nil
@@ -260,8 +259,7 @@ func (r *streamRun) finish(s *stream.Solution) error {
 	return nil
 }
 
-// Rows are samples that are read in passes, block by block, and need not fit in memory. InMemory makes Rows of
-// matrices.
+// Rows are samples that are read in passes, block by block, and need not fit in memory: see InMemory.
 type Rows interface {
 	// Dims returns the number of samples, of features and of outputs.
 	Dims() (n, d, t int)
@@ -281,8 +279,7 @@ type Block struct {
 	Keys []uint64
 }
 
-// InMemory returns Rows that refer to the matrices x and y and never change them. weights and keys may be nil, as
-// in Block.
+// InMemory returns Rows that refer to the matrices x and y and never change them. weights and keys may be nil.
 func InMemory(x, y backend.Host[float64], weights []float64, keys []uint64) Rows {
 	return inMemory{x, y, weights, keys}
 }
@@ -363,8 +360,7 @@ type streamSizes struct {
 }
 
 const (
-	// valueCost is the estimated time of one value of a basis besides the counted operations, in operations of a
-	// large product.
+	// valueCost is the estimated time of one value of a basis in operations, besides the counted operations.
 	valueCost = 100
 )
 

@@ -10,8 +10,7 @@ import (
 	"github.com/mercer-go/mercer/kernels/kerneltest"
 )
 
-// The bounds on rounding errors in this file follow Higham, Accuracy and Stability of Numerical Algorithms (2002),
-// chapter 3.
+// The bounds on rounding errors follow Higham, Accuracy and Stability of Numerical Algorithms (2002), chapter 3.
 
 func short() bool { return testing.Short() }
 
@@ -125,8 +124,7 @@ func (b kernelBound[T]) at(i, j int) float64 {
 	return 2*kerneltest.Propagate(b.program, tested, unit[T]()).Error + o.Error + unit[T]()*math.Abs(o.Value) + smallest[T]()
 }
 
-// statistic returns statistic s of the points i and j with the error bounds of the backend under test and of the
-// oracle.
+// statistic returns statistic s of the points i and j with the backend's and the oracle's error bounds.
 func (b kernelBound[T]) statistic(s, i, j int) (tested, oracle kerneltest.Approx) {
 	d, stat := b.x.Cols, b.program.Stats[s]
 	x, z := b.x.Row(i), b.z.Row(j)
@@ -195,8 +193,7 @@ func (b kernelBound[T]) featureError(stat kernels.Stat, x, z []float64, u float6
 	return sum * u
 }
 
-// direct returns the value v of a statistic by its definition, and size, the sum of the absolute values of the
-// terms.
+// direct returns the value v of a statistic by its definition, and the sum of the absolute values of its terms.
 func direct(stat kernels.Stat, x, z []float64) (v, size float64) {
 	for p := range x {
 		scale := stat.ScaleAt(p)

@@ -41,8 +41,7 @@ func Device(t testing.TB, name string, c ...backend.Config) backend.Device {
 	return Closed(t, dev, err)
 }
 
-// Closed returns dev, and closes it when the test ends. The test fails if closing fails, or if err, of opening dev,
-// is not nil.
+// Closed returns dev, and closes it when the test ends. err is the error of opening dev, and ends the test.
 func Closed(t testing.TB, dev backend.Device, err error) backend.Device {
 	t.Helper()
 	if err != nil {

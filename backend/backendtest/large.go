@@ -12,8 +12,7 @@ import (
 // multiplying both sides by a vector without zeros, in n² operations (Freivalds, 1977). With integers both sides
 // are exact.
 
-// vector returns n nonzero integers of absolute value ≤ 512, whose products with integers < 2²⁴ have exact sums in
-// float64.
+// vector returns n nonzero integers of absolute value ≤ 512. Their products with integers < 2²⁴ have exact sums.
 func (r *rig[T]) vector(n int) host {
 	return fromFunc(n, 1, func(int, int) float64 {
 		v := float64(1 + r.rng.IntN(512))

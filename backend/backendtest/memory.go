@@ -173,8 +173,7 @@ func testBudget[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testWrap checks that Place returns a matrix with the given elements, which shares the caller's memory if it is
-// wrapped.
+// testWrap checks that Place returns a matrix with the given elements, without a copy in Go memory.
 func testWrap[T backend.Float](r *rig[T]) {
 	h := round[T](r.normals(20, 30)).View(3, 4, 10, 12)
 	m, err := backend.Place(r.b, h)
@@ -251,8 +250,7 @@ func testPrefixBelow[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testExp compares Exp, with an error of 1 ulp, with package math, with an error of 1.5 ulp. It must not change
-// memory after x.
+// testExp compares Exp, with an error of 1 ulp, with package math, with an error of 1.5 ulp.
 func testExp[T backend.Float](r *rig[T]) {
 	e, ok := r.b.With(r.Context(), nil).(backend.Exponential[T])
 	if _, base := r.b.(backend.Exponential[T]); base != ok {

@@ -124,8 +124,7 @@ func testMisuse[T backend.Float](r *rig[T]) {
 	r.gemmExact(gemmCase{m: 5, n: 6, k: 7, alpha: 1, beta: 1})
 }
 
-// testForeign checks that each method panics if an operand is a matrix of another device of the same kind, or of
-// the oracle.
+// testForeign checks that each method panics if an operand is a matrix of another device.
 func testForeign[T backend.Float](r *rig[T]) {
 	other := r.queue(r.Open(r, backend.Config{}))
 	const n = 3

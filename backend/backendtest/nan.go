@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// These tests check that an infinity or NaN in an input reaches every element of the output that depends on it, and
-// no other.
+// These tests check that an infinity or NaN in an input reaches exactly the elements of the output that depend on
+// it.
 
 // requireWithinOrNaN is requireWithin, but where want is NaN, a NaN with any bits is accepted.
 func (r *rig[T]) requireWithinOrNaN(label string, got, want, bound host) {

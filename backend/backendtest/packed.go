@@ -59,8 +59,7 @@ func (r *rig[T]) load(b backend.PackedBackend[T], low backend.Host[T]) (backend.
 	})
 }
 
-// save copies the packed matrix to the lower triangle of low. It returns an error if elements above the diagonal
-// were written.
+// save copies the packed matrix to the lower triangle of low, or returns an error if the upper triangle changed.
 func (r *rig[T]) save(b backend.PackedBackend[T], low backend.Host[T], a backend.Packed[T]) error {
 	return r.forRowBlocks(low.Rows, func(first, rows int, h backend.Host[T]) error {
 		if err := b.DownloadPacked(h, a, first); err != nil {
@@ -78,8 +77,7 @@ func (r *rig[T]) save(b backend.PackedBackend[T], low backend.Host[T], a backend
 	})
 }
 
-// packedCall passes m[operand] to f in packed storage. If it is the output, packedCall copies it back. Otherwise f
-// must not change it.
+// packedCall passes m[operand] to f in packed storage, and copies it back if it is the output.
 func packedCall[T backend.Float](r *rig[T], operand int, f func(b backend.PackedBackend[T], a backend.Packed[T], m []backend.Matrix[T]) error) call[T] {
 	return func(q backend.Backend[T], m []backend.Matrix[T]) error {
 		b := q.(backend.PackedBackend[T])
@@ -132,8 +130,7 @@ func (r *rig[T]) gramPacked(k kernels.Kernel) call[T] {
 	})
 }
 
-// packedOrders returns small orders, and orders near the block sizes and near twice the block sizes, where backends
-// split a matrix.
+// packedOrders returns small orders, and orders near the block sizes and near twice the block sizes.
 func (r *rig[T]) packedOrders() []int {
 	var orders []int
 	for n := range 40 {

@@ -137,8 +137,7 @@ func (r *rig[T]) packedJobs(n int, eye, points, v, result backend.Matrix[T], k k
 		}
 }
 
-// testProgress checks that the flops passed to done add up to the flops of the operation, and that calls of done do
-// not overlap.
+// testProgress checks that the flops passed to done add up, and that calls of done do not overlap.
 func testProgress[T backend.Float](r *rig[T]) {
 	for _, n := range []int{1, 2, 5, 64, 131, min(r.LargeN, 500)} {
 		list, release := r.jobs(n)

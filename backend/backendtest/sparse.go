@@ -46,8 +46,7 @@ func (r *rig[T]) sparseNormals(n, d int, density float64) host {
 	return h
 }
 
-// randomCSR returns a CSR matrix that has the rows of h from row `first` on, with some zeros stored, and other rows
-// of sentinels.
+// randomCSR returns a CSR matrix with the rows of h from row `first` on, some stored zeros, and other rows.
 func (r *rig[T]) randomCSR(h host) (csr backend.CSR[T], first int) {
 	rowsBefore, rowsAfter := r.rng.IntN(3), r.rng.IntN(3)
 	csr = backend.CSR[T]{Rows: rowsBefore + h.Rows + rowsAfter, Cols: h.Cols, Indptr: []int{0}}
@@ -197,8 +196,7 @@ func testSparseGramPoints[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testSparseDuplicates checks that equal rows have distance 0, and tests rows with relative differences of 2⁻³⁰
-// (2⁻¹³ in float32).
+// testSparseDuplicates checks that equal rows have distance 0, and tests nearly equal rows.
 func testSparseDuplicates[T backend.Float](r *rig[T]) {
 	relDiff := 0x1p-30
 	if unit[T]() == unit[float32]() {
@@ -491,8 +489,7 @@ func testSparseFaults[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testLargeSparse tests matrices with more rows than a backend processes at a time (a window), and views that begin
-// within a window.
+// testLargeSparse tests matrices with more rows than a backend processes at a time, and views of them.
 func testLargeSparse[T backend.Float](r *rig[T]) {
 	const d = 30
 	n := min(max(r.LargeN, 520), 600)

@@ -45,8 +45,7 @@ func Run(t *testing.T, open Open) { Suite{Open: open}.Run(t) }
 // Suite configures the suite. A fast backend needs only Open.
 type Suite struct {
 	Open Open
-	// LargeN is the size of the large tests; 0 means 1100. A matrix of this order must consist of several of the
-	// backend's blocks.
+	// LargeN is the size of the large tests, several of the backend's blocks; 0 means 1100.
 	LargeN int
 	// Leave reports whether to omit the named test. nil omits no test.
 	Leave func(test string) bool
@@ -172,8 +171,7 @@ func runPrecision[T backend.Float](t *testing.T, s Suite, queue func(backend.Dev
 	}
 }
 
-// omits reports whether the suite omits the named test: by -short, by s.Leave, or because the backend lacks an
-// ability.
+// omits reports whether the suite omits the named test.
 func (s Suite) omits(test string, hasPacked, hasExpander bool) bool {
 	switch {
 	case strings.HasPrefix(test, "Packed") && !hasPacked && !s.RequirePacked, strings.HasPrefix(test, "Expansion") && !hasExpander:

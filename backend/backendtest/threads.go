@@ -7,8 +7,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// testThreads checks that every method gives results with the same bits with 1, 2, 3 and 8 workers, and on two
-// devices.
+// testThreads checks that every method gives results with the same bits with 1, 2, 3 and 8 workers.
 func testThreads[T backend.Float](r *rig[T]) {
 	sizes := []int{65, min(r.LargeN, 601)}
 	if short() {

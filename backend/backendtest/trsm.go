@@ -6,8 +6,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// trsmCase describes one call B ← α op(A)⁻¹ B (Left) or α B op(A)⁻¹ (Right), with rhs columns (Left) or rows
-// (Right) in B.
+// trsmCase describes one call B ← α op(A)⁻¹ B (Left) or α B op(A)⁻¹ (Right).
 type trsmCase struct {
 	s          backend.Side
 	ul         backend.Uplo

@@ -6,8 +6,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// testViews factors a matrix in blocks, which are views. All numbers are exact, and the result must equal that of a
-// single Potrf.
+// testViews factors a matrix in blocks, which are views. The result must equal that of a single Potrf exactly.
 func testViews[T backend.Float](r *rig[T]) {
 	const lower, noTrans, trans = backend.Lower, backend.NoTrans, backend.Transpose
 	for _, s := range [][2]int{{1, 1}, {10, 3}, {40, 7}, {65, 16}, {130, 33}, {200, 64}} {

@@ -53,8 +53,7 @@ func (q *queue[T]) GramMul(dst backend.Matrix[T], k kernels.Kernel, x, z, v back
 	}
 }
 
-// kernelFunc returns the function (i, j) ↦ k(x_i, z_j) in float64, with the statistics of a pair computed by their
-// definitions.
+// kernelFunc returns the function (i, j) ↦ k(x_i, z_j) in float64, with statistics by their definitions.
 func kernelFunc[T backend.Float](k kernels.Kernel, x, z grid[T]) func(i, j int) float64 {
 	program := kernels.Compile(k)
 	a, b := widened(x), widened(z)

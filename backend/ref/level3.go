@@ -74,8 +74,7 @@ func (q *queue[T]) symm(ul backend.Uplo, alpha T, A, B grid[T], beta T, C grid[T
 	}
 }
 
-// Trsm solves op(A) X = αB by substitution, and X op(A) = αB as op(A)ᵀ Xᵀ = αBᵀ by the same loops over transposed
-// grids.
+// Trsm solves op(A) X = αB by substitution, and X op(A) = αB by the same loops over transposed grids.
 func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b backend.Matrix[T]) {
 	check.Trsm(s, ul, t, a, b)
 	A, B := gridOf(q.dev, "Trsm", a).op(t), gridOf(q.dev, "Trsm", b)

@@ -71,8 +71,7 @@ func (w *work) meter(total float64, steps int) *meter {
 	return &meter{w: w, total: total, steps: steps}
 }
 
-// step reports the flops of the next step. All steps except the last are integers, so that their sum has no
-// rounding.
+// step reports the flops of the next step: an integer, except in the last step, so that their sum is exact.
 func (m *meter) step() {
 	m.completed++
 	target := m.total

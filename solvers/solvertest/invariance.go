@@ -82,8 +82,7 @@ func testShiftedTargets(c *cell) {
 	}
 }
 
-// testShiftedFeatures adds a constant to the features of a linear kernel with an intercept. Only the intercept may
-// change.
+// testShiftedFeatures adds a constant to the features of a linear kernel. Only the intercept may change.
 func testShiftedFeatures(c *cell) {
 	if !isLinear(c.kernel) || c.sparse {
 		return // an offset changes the solution for other kernels, unless they are translation invariant; sparse samples are not centered
@@ -160,8 +159,7 @@ func testOutputs(c *cell) {
 	})
 }
 
-// testSameBits checks that a second solve gives the same bits, also with gaps between the rows of the inputs, which
-// must not change.
+// testSameBits checks that a second solve gives the same bits, also with gaps between the rows of the inputs.
 func testSameBits(c *cell) {
 	c.forEach(func(c *cell, p solvers.Problem) {
 		want := c.solve(p)

@@ -17,8 +17,7 @@ const precision = 256
 // epsilon is the distance from 1 to the next float64.
 const epsilon = 0x1p-52
 
-// An oracle holds the exact solution of the dual system for kernel values rounded to float64, and the norms for
-// error bounds.
+// An oracle holds the exact solution of the dual system for rounded kernel values, and norms for error bounds.
 type oracle struct {
 	p         solvers.Problem
 	alpha     [][]*big.Float // n×t
@@ -191,8 +190,7 @@ func multiply(a, b [][]*big.Float) [][]*big.Float {
 	return c
 }
 
-// invert overwrites the positive definite matrix a and returns its inverse, by Gauss-Jordan elimination without
-// pivoting.
+// invert overwrites the positive definite matrix a and returns its inverse, by Gauss-Jordan elimination.
 func invert(a [][]*big.Float) [][]*big.Float {
 	n := len(a)
 	inv := zeros(n, n)

@@ -122,8 +122,7 @@ func points(r *rand.Rand, p solvers.Problem) backend.Host[float64] {
 	return z
 }
 
-// compare requires |got − want| ≤ bound(i, j) for row i and output j, and logs the largest quotient of the two
-// sides.
+// compare requires |got − want| ≤ bound(i, j) for row i and output j, and logs the largest quotient.
 func (c *cell) compare(name string, got, want backend.Host[float64], bound func(i, j int) float64) {
 	c.Helper()
 	if got.Rows != want.Rows || got.Cols != want.Cols {

@@ -210,8 +210,7 @@ func testCanceled(c *cell) {
 	}
 }
 
-// testFaults makes one call to the device fail in each run: each of the first 40 calls, and fewer of the later
-// ones.
+// testFaults makes one call to the device fail in each run: each of the first 40 calls, and some later ones.
 func testFaults(c *cell) {
 	if c.able {
 		c.Skip("the faults are those of a device without optional abilities")

@@ -58,8 +58,7 @@ func testOneSample(c *cell) {
 	one := func(v float64) backend.Host[float64] { return rowOf([]float64{v}) }
 	p := solvers.Problem{Kernel: c.kernel, X: one(1.5), Y: one(3), Weights: []float64{2}, Lambda: 0.5}
 	k := kernels.Diag(c.kernel, []float64{1.5})
-	// The bound covers the rounding errors of a few operations, and the tolerance of an iteration, relative to the
-	// target 3.
+	// The bound covers a few rounding errors and the tolerance of an iteration, relative to the target 3.
 	bound := func(int, int) float64 { return (16*epsilon + c.par.Tol) * 3 }
 	c.compare("value", values(p, c.solve(p), p.X), one(k*3/(k+0.25)), bound)
 	p.Intercept = true

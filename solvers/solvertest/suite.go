@@ -188,8 +188,7 @@ func (c *cell) nothingLeft() {
 	}
 }
 
-// forEach runs f with and without an intercept, and with and without weights, or with required.FewCases for two of
-// these problems.
+// forEach runs f with and without an intercept and weights, or with required.FewCases for two of the problems.
 func (c *cell) forEach(f func(c *cell, p solvers.Problem)) {
 	for _, intercept := range []bool{false, true} {
 		for _, weighted := range []bool{false, true} {
