@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Center is the mean of each column as an unevaluated sum of two numbers, c[0] + c[1]. A single
-// number would have an error of ε times the mean, which may be as large as the centered data.
+// Center is the mean of each column as an unevaluated sum of two numbers, c[0] + c[1]. The rounding error of a
+// single number may be as large as the centered data.
 type Center [][]float64
 
 // Part holds the rows of a matrix that a fit uses, and their weights.
@@ -70,8 +70,8 @@ func (p Part) Mean(ctx context.Context, h backend.Host[float64]) (Center, error)
 	for i := range weights {
 		weights[i] /= total
 	}
-	// The vector shift is the mean of some rows, which is close to the mean of all rows. A sum of differences from
-	// shift has rounding errors of ε times the differences, not of ε times the numbers.
+	// shift is the mean of some rows. Sums of differences from it have smaller rounding errors than sums of the
+	// numbers.
 	shift, step := c[0], max(1, p.N/256)
 	for i := 0; i < p.N; i += step {
 		Axpy(1/float64((p.N+step-1)/step), h.Row(p.Row(i)), shift)
@@ -114,9 +114,9 @@ func (c Center) Values() []float64 {
 	return v
 }
 
-// NearlyCentered reports whether the absolute value of each mean is at most the standard deviation of its column.
-// It uses at most 511 evenly spaced rows of h. If the result is true, sums of products may be centered after the
-// summation, with a loss of only about one bit. If c is nil, NearlyCentered uses the means of these rows.
+// NearlyCentered reports whether the absolute value of each mean is at most the standard deviation of its column,
+// from at most 511 evenly spaced rows of h. If so, sums of products may be centered after the summation, with a
+// loss of only about one bit. If c is nil, NearlyCentered uses the means of these rows.
 func (c Center) NearlyCentered(h backend.Host[float64]) bool {
 	step := max(1, h.Rows/256)
 	if c == nil {

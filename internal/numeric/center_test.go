@@ -11,8 +11,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// TestMean compares the weighted means with sums in 400-bit arithmetic, for columns with an offset,
-// with rows that are sorted, and with rows that are far from all others.
+// TestMean compares the weighted means with sums in 400-bit arithmetic, for several kinds of columns.
 func TestMean(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 0))
 	for _, n := range []int{1, 2, 255, 257, 40000} {
@@ -42,8 +41,8 @@ func TestMean(t *testing.T) {
 				largest = max(largest, math.Abs(h.Row(i)[j]-m))
 			}
 			remainder, _ := mean.Sub(mean, big400(c[0][j])).Float64()
-			// The bound allows n roundings of numbers below the largest difference, the error of
-			// the sum of the weights, and the rounding error of the second number.
+			// The bound allows n roundings of the differences, and the errors of the sum of the weights and of
+			// c[1].
 			if bound := 0x1p-52 * (float64(n)*0x1p-52*math.Abs(m) + 4*float64(n)*largest + 0x1p-52*math.Abs(m)); !(math.Abs(remainder-c[1][j]) <= bound) {
 				t.Errorf("n = %d, column %d: the mean is %v and %v, off by %.3g; bound %.3g", n, j, c[0][j], c[1][j], remainder-c[1][j], bound)
 			}

@@ -12,8 +12,7 @@ func Zero[T backend.Float](b backend.Backend[T], m backend.Matrix[T]) {
 	}
 }
 
-// ClearLower queues zeros for the lower triangle of a, including its diagonal. An empty product
-// does not read the old values.
+// ClearLower queues zeros for the lower triangle of a, including its diagonal.
 func ClearLower(b backend.Backend[float64], a backend.Matrix[float64]) {
 	m, _ := a.Dims()
 	b.Syrk(backend.Lower, backend.NoTrans, 0, a.View(0, 0, m, 0), 0, a)
@@ -37,9 +36,8 @@ func Copy[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T]) {
 	b.ColAxpy(Repeated[T](1, c), src, dst)
 }
 
-// ScaleRows sets row i of dst to s_i times row i of src, which may be dst. No device has this
-// operation, so that blocks of rows are transferred to the host and back. The transfer takes little
-// time compared with the product with K that accompanies each call, which takes n times as long.
+// ScaleRows sets row i of dst to s_i times row i of src, which may be dst. It transfers blocks of rows to the host
+// and back, because no device has this operation.
 func ScaleRows[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T], s []float64) error {
 	_, c := src.Dims()
 	return EachBlock(b, src, c, func(from int, h backend.Host[T]) error {
@@ -55,9 +53,8 @@ func ScaleRows[T backend.Float](b backend.Backend[T], dst, src backend.Matrix[T]
 	})
 }
 
-// EachBlock calls f with successive blocks of rows of m, and with the number of the first row of each block. Each
-// block is in memory of the host, and f may modify it. The blocks are so small that a cache holds width elements
-// for each row.
+// EachBlock calls f with successive blocks of rows of m on the host, which f may modify, and with the number of
+// the first row of each block. The blocks are so small that a cache holds width elements for each row.
 func EachBlock[T backend.Float](b backend.Backend[T], m backend.Matrix[T], width int, f func(from int, h backend.Host[T]) error) error {
 	n, c := m.Dims()
 	rows := max(1, min(n, 1<<18/max(width, 1)))

@@ -10,8 +10,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Eigenvalues returns the eigenvalues of the symmetric matrix s in no particular order. It reads the
-// lower triangle and overwrites s. If ctx is done, the result is meaningless.
+// Eigenvalues returns the eigenvalues of the symmetric matrix s in no particular order. It reads the lower
+// triangle and overwrites s. If ctx is done, the result is meaningless.
 func (s Small) Eigenvalues(ctx context.Context) []float64 {
 	d, e, _ := s.tridiagonalize(ctx)
 	tridiagonal(ctx, d, e, Small{})
@@ -53,11 +53,11 @@ func (s Small) Eigen(ctx context.Context) (values []float64, vectors Small) {
 	return values, vectors
 }
 
-// SingularValues returns the singular values of the square matrix s in descending order. It
-// overwrites s. If ctx is done, the result is meaningless.
+// SingularValues returns the singular values of the square matrix s in descending order. It overwrites s. If ctx
+// is done, the result is meaningless.
 //
-// Householder reflections from both sides reduce s to a bidiagonal matrix B (Golub and Van Loan
-// 2013, 5.4.8). A permutation makes (0 Bᵀ; B 0) tridiagonal. Its eigenvalues are ±σ.
+// Householder reflections reduce s to a bidiagonal matrix B (Golub and Van Loan 2013, 5.4.8). A permutation makes
+// (0 Bᵀ; B 0), which has the eigenvalues ±σ, tridiagonal.
 func (s Small) SingularValues(ctx context.Context) []float64 {
 	n := s.Rows
 	h := backend.Host[float64]{Rows: n, Cols: n, Stride: n, Data: s.Data}
@@ -132,8 +132,8 @@ func reflection(x []float64) (tau, beta float64) {
 
 // tridiagonalize reduces s to a tridiagonal matrix by Householder reflections I − vvᵀ/size (Golub and Van Loan
 // 2013, 8.3.1). The results are the diagonal d, the subdiagonal e with an additional last element of 0, and the
-// sizes. The vector v of reflection k is stored in row k of s, right of the diagonal. If sizes[k] is 0, there is no
-// reflection.
+// sizes, which are 0 where there is no reflection. The vector v of reflection k is stored in row k of s, right of
+// the diagonal.
 func (s Small) tridiagonalize(ctx context.Context) (d, e, sizes []float64) {
 	n := s.Rows
 	d, e, sizes = make([]float64, n), make([]float64, n), make([]float64, n)

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// TestEigenvalues checks the eigenvalues and the eigenvectors of a diagonal matrix after
-// reflections, which change its eigenvalues only by rounding errors. The singular values must equal
-// the eigenvalues.
+// TestEigenvalues checks the eigenvalues, the eigenvectors and the singular values of a diagonal matrix after
+// reflections.
 func TestEigenvalues(t *testing.T) {
 	const seed = 3
 	t.Logf("seed %d", seed)
@@ -57,8 +56,7 @@ func TestEigenvalues(t *testing.T) {
 		got := a.Eigenvalues(t.Context())
 		slices.Sort(got)
 		slices.Sort(want)
-		// The tolerance allows about n steps, each of which changes an eigenvalue by at most ε‖A‖
-		// (Weyl).
+		// About n steps change an eigenvalue by at most ε‖A‖ each (Weyl).
 		bound := 16 * float64(n) * Epsilon * want[n-1]
 		for i := range n {
 			for name, v := range map[string]float64{"Eigenvalues": got[i], "Eigen": values[n-1-i], "SingularValues": singular[n-1-i]} {

@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// CheckFinite returns an error that names the first row of m with a value that is not finite. The matrix m may be
-// nil. It holds predictions, which the error calls `name`.
+// CheckFinite returns an error that names the first row of m, predictions with the given name, with a value that
+// is not finite. The matrix m may be nil.
 func CheckFinite(name string, m *mat.Dense) error {
 	if m == nil {
 		return nil

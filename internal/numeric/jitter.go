@@ -6,8 +6,8 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// A Jitter increases the diagonal of a matrix that is positive definite up to rounding errors. Each
-// failure of the factorization makes the increase larger. The caller must report the increase.
+// A Jitter increases the diagonal of a matrix that is positive definite up to rounding errors. Each failure of the
+// factorization makes the increase larger. The caller must report the increase.
 type Jitter struct {
 	Uplo        backend.Uplo
 	Added       float64 // increase of the diagonal in the last attempt
@@ -26,7 +26,7 @@ func NewJitter(added, trace, unit float64) *Jitter {
 }
 
 // FactorJittered calls fill to set a, and overwrites a with its Cholesky factor. A pivot that is not finite ends
-// the attempts, because it is not a rounding error. The function returns the error of the last attempt.
+// the attempts. The function returns the error of the last attempt.
 func FactorJittered[T backend.Float](j *Jitter, b backend.Backend[T], a backend.Matrix[T], fill func() error) error {
 	for attempt := 1; ; attempt++ {
 		if err := fill(); err != nil {

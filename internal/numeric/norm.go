@@ -47,20 +47,19 @@ func Norm(n int, v func(i int) float64) float64 {
 // Norm2 returns ‖x‖, scaled as by Norm.
 func Norm2(x []float64) float64 { return Norm(len(x), func(i int) float64 { return x[i] }) }
 
-// SumRounding bounds the rounding error of a sum of n products, relative to the product of the norms of the two
-// vectors: |fl(xᵀy) − xᵀy| ≤ γ_n |x|ᵀ|y| ≤ γ_n ‖x‖‖y‖ with γ_n = nu/(1 − nu), u = 2⁻⁵³ (Higham 2002, Accuracy and
-// Stability of Numerical Algorithms, § 3.1). The result is 10√n u, which may replace γ_n with probability
+// SumRounding bounds the rounding error of a sum of n products xᵀy, relative to ‖x‖‖y‖. The result is 10√n·2⁻⁵³,
+// which may replace γ_n (Higham 2002, Accuracy and Stability of Numerical Algorithms, § 3.1) with probability
 // practically 1 (Higham and Mary 2019).
 func SumRounding(n int) float64 { return 10 * math.Sqrt(float64(n)) * 0x1p-53 }
 
 // ScaleOf returns the divisor for a relative residual: the norm of the right-hand side, or a larger number if
 // rounding errors dominate this norm.
 //
-// The argument norm is ‖ΦᵀWy‖ for the right-hand side ΦᵀWy, whose elements are sums. The argument terms is the norm
-// of the vector of the sums of the absolute values of the terms, or a bound on it. ΦᵀWy and a residual have the
-// rounding error unit·terms. If y is orthogonal to every column of Φ, the terms cancel, and a residual of tol‖ΦᵀWy‖
-// would be smaller than its own rounding error. Therefore, if norm is below terms/1000, the result is at least
-// unit·terms/max(tol, ε). It is at least 2⁻¹⁰²², because smaller numbers have no relative precision.
+// The elements of the right-hand side are sums. The argument terms is the norm of the vector of the sums of the
+// absolute values of their terms, or a bound on it, so that the right-hand side and a residual have the rounding
+// error unit·terms. If norm is below terms/1000, the result is at least unit·terms/max(tol, ε), because a residual
+// of tol·norm could be below its own rounding error. It is at least 2⁻¹⁰²², because smaller numbers have no
+// relative precision.
 func ScaleOf(norm, terms, unit, tol float64) float64 {
 	if norm < terms/1000 {
 		norm = max(norm, unit*terms/max(tol, Epsilon))

@@ -39,9 +39,8 @@ func gram(x backend.Host[float64]) numeric.Small {
 	return s
 }
 
-// TestSmallCholesky compares the solution of a system with the solution by gonum's factor. S is the
-// Gram matrix of a matrix with 12 more rows than columns, and the tolerance for rounding errors is
-// 100 times the condition number.
+// TestSmallCholesky compares the solution of a system with the solution by gonum's factor. The tolerance is 100
+// rounding errors times the condition number.
 func TestSmallCholesky(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for n := range 9 {
@@ -142,8 +141,7 @@ func TestNormOfExtremes(t *testing.T) {
 	}
 }
 
-// TestDeviceOperations checks, element by element, the operations that are composed of several
-// operations of the backend.
+// TestDeviceOperations checks the operations that are composed of several operations of the backend.
 func TestDeviceOperations(t *testing.T) {
 	for _, name := range backendtest.Devices(t) {
 		t.Run(name, func(t *testing.T) {
@@ -207,8 +205,7 @@ func TestDeviceOperations(t *testing.T) {
 	}
 }
 
-// TestFactorGram checks that L agrees with gonum's factor, and that equal points without a shift
-// give an error.
+// TestFactorGram checks that L agrees with gonum's factor, and that equal points without a shift give an error.
 func TestFactorGram(t *testing.T) {
 	dev, err := backend.Open("ref", backend.Config{})
 	if err != nil {

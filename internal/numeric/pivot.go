@@ -9,14 +9,13 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// A pivot of a Cholesky factorization that is 0 in exact arithmetic is computed as a rounding error of either sign.
-// Potrf returns an error for negative pivots. The functions below return an error for positive pivots that are
-// rounding errors, too: the solution of a singular system would have no correct digit.
+// A pivot of a Cholesky factorization that is 0 in exact arithmetic is computed as a rounding error of either
+// sign. Potrf returns an error for negative pivots, the functions below also for positive pivots that are rounding
+// errors.
 
-// PivotTol is the fraction of a diagonal element of a matrix below which a pivot of its Cholesky
-// factorization is a rounding error. A pivot is the diagonal element minus a sum of the given
-// number of terms, whose rounding error grows with the square root of this number. The factor 8 is
-// a margin.
+// PivotTol is the fraction of a diagonal element of a matrix below which a pivot of its Cholesky factorization is
+// a rounding error. It grows with the square root of the given number of terms, which are subtracted from the
+// element.
 func PivotTol(terms float64) float64 { return 8 * Epsilon * math.Sqrt(terms) }
 
 // RoundedPivot calls CheckPivots with the bounds of PivotTol. The slice factorDiag is the diagonal of a factor, and
@@ -50,13 +49,11 @@ func ExplainPivot(pivot *backend.PivotError, format string, args ...any) error {
 	return &explained{message.Errorf(format, args...), pivot}
 }
 
-// Indefinite reports whether a pivot is more negative than any rounding error of a positive
-// semidefinite matrix with diagonal elements up to largest. K itself is then indefinite, and a
-// larger λ does not help.
+// Indefinite reports whether a pivot is more negative than any rounding error of a positive semidefinite matrix
+// with diagonal elements up to largest. A larger λ does not help then.
 func Indefinite(pivot, largest float64) bool { return pivot < -math.Sqrt(Epsilon)*largest }
 
-// IndefiniteAdvice returns the advice about an indefinite K of the kernel k, or of a matrix if k is
-// nil.
+// IndefiniteAdvice returns the advice about an indefinite K of the kernel k, or of a matrix if k is nil.
 func IndefiniteAdvice(k kernels.Kernel) string {
 	switch {
 	case k == nil:

@@ -44,9 +44,9 @@ func SamplePoints(k kernels.Kernel, x Points) (Points, error) {
 	return DensePoints(backend.Host[float64]{Rows: n, Cols: n + 2, Stride: n + 2, Data: points}), nil
 }
 
-// OtherPoints returns the rows of x as points. For a kernel of precomputed values, a row of x may
-// consist of the values of k with the training objects alone, which are features − 2 numbers. The
-// result then lacks the values k(x, x), and hasDiagonal is false.
+// OtherPoints returns the rows of x as points. For a kernel of precomputed values, a row of x may consist of the
+// values of k with the training objects alone, which are features − 2 numbers. The result then lacks the values
+// k(x, x), and hasDiagonal is false.
 func OtherPoints(k kernels.Kernel, x Points, features int) (points Points, hasDiagonal bool) {
 	if x.Sparse != nil || x.Cols != features-2 || !precomputed(k) {
 		return x, true
@@ -60,8 +60,7 @@ func OtherPoints(k kernels.Kernel, x Points, features int) (points Points, hasDi
 	return DensePoints(h), false
 }
 
-// precomputed reports whether k takes precomputed values. It returns false for a kernel that
-// combines precomputed values with features, because CheckRule returns an error for such a kernel.
+// precomputed reports whether k takes precomputed values and no features.
 func precomputed(k kernels.Kernel) bool {
 	isPrecomputed, err := kernels.IsPrecomputed(k)
 	return isPrecomputed && err == nil

@@ -14,7 +14,6 @@ import (
 )
 
 // Points holds the points of a kernel in Go memory, one for each row of a dense or a sparse matrix.
-// Only the stored elements of a sparse matrix take memory and time.
 type Points struct {
 	Rows, Cols int
 	Dense      backend.Host[float64] // empty if the points are sparse
@@ -31,9 +30,8 @@ func SparsePoints(x backend.CSR[float64]) Points {
 	return Points{Rows: x.Rows, Cols: x.Cols, Sparse: &x}
 }
 
-// PointsOf returns the rows of m as points. It copies the elements of a mat.Matrix that is not a
-// backend.Host, a backend.CSR or a *mat.Dense. For a type that is not a mat.Matrix it returns an
-// error.
+// PointsOf returns the rows of m as points. It copies the elements of a mat.Matrix that is not a backend.Host, a
+// backend.CSR or a *mat.Dense. For a type that is not a mat.Matrix it returns an error.
 func PointsOf(m backend.Points) (Points, error) {
 	switch m := m.(type) {
 	case backend.Host[float64]:
@@ -70,8 +68,8 @@ func (p Points) Place(b backend.Backend[float64]) (backend.Matrix[float64], erro
 	return backend.Place(b, p.Dense)
 }
 
-// PlacedBytes returns the memory, in bytes, that Place takes on the device of b for n points. They
-// are assumed to store as many elements on average as the points of p.
+// PlacedBytes returns the memory, in bytes, that Place takes on the device of b for n points that store as many
+// elements on average as the points of p.
 func (p Points) PlacedBytes(b backend.Backend[float64], n int) int64 {
 	if p.Sparse != nil {
 		return backend.SparseBytes(b, n, p.Cols, p.Elements(n))
@@ -91,8 +89,8 @@ func (p Points) Evaluating(ctx context.Context, dev backend.Device) context.Cont
 	return run.Packing(ctx, dev, p.Rows, p.Cols)
 }
 
-// CopyBytes returns the Go memory, in bytes, of a copy of n points. They are assumed to store as
-// many elements on average as the points of p.
+// CopyBytes returns the Go memory, in bytes, of a copy of n points that store as many elements on average as those
+// of p.
 func (p Points) CopyBytes(n int) int64 {
 	if p.Sparse != nil {
 		return 12*int64(p.Elements(n)) + 8*(int64(n)+1)
@@ -100,8 +98,7 @@ func (p Points) CopyBytes(n int) int64 {
 	return Bytes(Elements(n, p.Cols))
 }
 
-// Elements returns the number of elements, rounded up, that n points store. They are assumed to
-// store as many elements on average as the points of p.
+// Elements returns the number of elements, rounded up, that n points store, with as many on average as those of p.
 func (p Points) Elements(n int) int {
 	if p.Sparse == nil {
 		return n * p.Cols
@@ -162,8 +159,7 @@ func (p Points) With(x []float64) Points {
 	return SparsePoints(s)
 }
 
-// Shuffled returns a copy of the points in which features first … first+width−1 of point i are from
-// point from[i].
+// Shuffled returns a copy of the points in which features first … first+width−1 of point i are from point from[i].
 func (p Points) Shuffled(from []int, first, width int) Points {
 	if p.Sparse == nil {
 		h := backend.NewHost[float64](p.Rows, p.Cols)

@@ -4,8 +4,7 @@ import (
 	"math"
 )
 
-// Small is a row-major matrix on the host with at most a few hundred rows, such as the inner
-// products of the columns of a block.
+// Small is a row-major matrix on the host with at most a few hundred rows.
 type Small struct {
 	Rows, Cols int
 	Data       []float64
@@ -63,10 +62,10 @@ func (s Small) Solve(b Small) {
 	}
 }
 
-// Basis returns a matrix T of n rows for the n×n Gram matrix s = ZᵀZ. The columns of Z T are
-// orthonormal and span the range of Z. Basis chooses columns of Z one by one. It omits a column if
-// at most the fraction tol of the squared norm is outside the span of the chosen columns. Basis
-// uses Cholesky factorization with complete pivoting of s, scaled to a unit diagonal.
+// Basis returns a matrix T of n rows for the n×n Gram matrix s = ZᵀZ. The columns of Z T are orthonormal and span
+// the range of Z. A column of Z is omitted if at most the fraction tol of its squared norm is outside the span of
+// the columns chosen before it. Basis uses Cholesky factorization with complete pivoting of s, scaled to a unit
+// diagonal.
 func (s Small) Basis(tol float64) Small {
 	n := s.Rows
 	scale, residual := make([]float64, n), make([]float64, n)

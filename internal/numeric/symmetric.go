@@ -8,9 +8,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Symmetric is a symmetric matrix on the device, or its Cholesky factor in the same memory. It uses
-// packed storage if the backend supports it, and otherwise the lower triangle of a square matrix.
-// As in package backend, methods queue their work unless a comment says that they wait.
+// Symmetric is a symmetric matrix on the device, or its Cholesky factor in the same memory. It uses packed storage
+// if the backend supports it. As in package backend, methods queue their work unless a comment says that they
+// wait.
 type Symmetric[T backend.Float] interface {
 	run.Releaser
 	Gram(k kernels.Kernel, x backend.Matrix[T]) // sets the matrix to k(X, X)
@@ -161,9 +161,8 @@ func (s *squareStored[T]) Download(h backend.Host[T], first int) error {
 	return s.b.Download(h, s.a.View(first, 0, h.Rows, h.Cols))
 }
 
-// copyInLowerTriangle is a symmetric matrix stored in a square matrix. The factor overwrites the
-// upper triangle. K remains below the diagonal and serves to compute the residual of the first
-// solution.
+// copyInLowerTriangle is a symmetric matrix K in a square matrix. The factor overwrites the upper triangle, and K
+// remains below the diagonal.
 type copyInLowerTriangle struct {
 	squareStored[float64]
 	diag       []float64 // diagonal of A, which Factor sets
@@ -198,8 +197,7 @@ func (s *copyInLowerTriangle) Solve(r backend.Matrix[float64]) {
 
 // A Product computes products with a matrix K that an inner solver stores in float64.
 type Product interface {
-	// Times queues q ← B p and returns the diagonal of K + λW⁻¹ − B. The other elements of this
-	// difference are 0.
+	// Times queues q ← B p and returns the diagonal of K + λW⁻¹ − B, whose other elements are 0.
 	Times(q, p backend.Matrix[float64]) []float64
 }
 
@@ -230,9 +228,8 @@ func Narrowing(dev backend.Device, from Symmetric[float64]) func(to Symmetric[fl
 	}
 }
 
-// FactorGram sets the lower triangle of a to the Cholesky factor of k(X, X) + D. d is the diagonal
-// of D and has length 1 or n. If a pivot is a rounding error, FactorGram returns a
-// *backend.PivotError.
+// FactorGram sets the lower triangle of a to the Cholesky factor of k(X, X) + D. d is the diagonal of D and has
+// length 1 or n. If a pivot is a rounding error, FactorGram returns a *backend.PivotError.
 func FactorGram(b backend.Backend[float64], a backend.Matrix[float64], k kernels.Kernel, x backend.Matrix[float64], d []float64) error {
 	b.Gram(a, k, x, x)
 	b.AddDiag(d, a)
@@ -250,8 +247,8 @@ func FactorGram(b backend.Backend[float64], a backend.Matrix[float64], k kernels
 	return RoundedPivot(factorDiag, matrixDiag)
 }
 
-// InverseDiagonal returns the diagonal of (LLᵀ)⁻¹. It computes L⁻¹ in blocks of columns, from the diagonal down.
-// The matrix scratch has n rows, and its number of columns is the width of a block.
+// InverseDiagonal returns the diagonal of (LLᵀ)⁻¹. The matrix scratch has n rows, and its number of columns is the
+// width of a block of columns of L⁻¹.
 func InverseDiagonal(ctx context.Context, b backend.Backend[float64], l, scratch backend.Matrix[float64]) ([]float64, error) {
 	n, width := scratch.Dims()
 	diag := make([]float64, n)

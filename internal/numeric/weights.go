@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// CheckWeights checks the weights of samples, which may be nil. There must be one weight for each
-// row. The weights must be finite and ≥ 0, must not all be 0, and must have a finite sum.
+// CheckWeights checks the weights of samples, which may be nil. There must be one weight for each row. The weights
+// must be finite and ≥ 0, must not all be 0, and must have a finite sum.
 func CheckWeights(weights []float64, rows int) error {
 	if weights == nil {
 		return nil

@@ -18,8 +18,8 @@ import (
 
 // evidence is the state of a relevance vector machine for regression. Its methods maximize the log evidence of the
 // targets t. Φ has the values of the basis functions at the rows. The model consists of the functions j with a
-// finite α_j. Σ and μ are the covariance and the mean of the posterior of their weights. S and Q determine the best
-// α_j of a function (Tipping and Faul 2003). W is the diagonal matrix of the weights of the rows.
+// finite α_j. Σ and μ are the covariance and the mean of the posterior of their weights. S and Q determine the
+// best α_j of a function (Tipping and Faul 2003). W is the diagonal matrix of the weights of the rows.
 type evidence struct {
 	t              *run.Task
 	g              backend.Host[float64] // ΦᵀWΦ
@@ -53,8 +53,7 @@ type mean struct {
 
 func newMean(m int) mean { return mean{c: make([]float64, m), q: make([]float64, m)} }
 
-// means returns mean and, if not nil, second. A change of the model must update every returned
-// mean.
+// means returns mean and, if not nil, second. A change of the model must update every returned mean.
 func (e *evidence) means() []*mean {
 	if e.second == nil {
 		return []*mean{&e.mean}
@@ -120,15 +119,13 @@ func newEvidence(t *run.Task, b *basis, y backend.Host[float64]) (*evidence, err
 	}
 	e.minVariance = 1e-12 * spread
 	e.work[0], b.phi = b.phi.Data, backend.Host[float64]{} // Φ is no longer needed, and its memory is reused
-	// The initial σ is a tenth of the standard deviation of t, as in Tipping's programs. From such
-	// a small σ, the search first adds more functions than remain at the end, and finds a higher
-	// maximum.
+	// The initial σ is a tenth of the standard deviation of t, as in Tipping's programs. From such a small σ, the
+	// search finds a higher maximum.
 	e.beta = 100 / spread
 	return e, t.Step("gram", 0.1)
 }
 
-// model holds the functions, their α, and β. They determine the posterior and its log evidence,
-// value.
+// model holds the functions, their α, and β. They determine the posterior and its log evidence, value.
 type model struct {
 	active []int
 	alpha  []float64
@@ -142,9 +139,8 @@ var (
 	errKernelOverflow = errors.New("values of the kernel overflow: scale the features down")
 )
 
-// refusal returns a warning if err means that the posterior after a step cannot be computed. The
-// fit then returns an earlier model with this warning. For all other errors refusal returns "", and
-// the fit fails.
+// refusal returns a warning if err means that the posterior after a step cannot be computed, and "" for all other
+// errors. The fit then returns an earlier model with this warning.
 func refusal(err error) string {
 	switch {
 	case errors.Is(err, backend.ErrNotPosDef):
@@ -155,8 +151,8 @@ func refusal(err error) string {
 	return ""
 }
 
-// keepBest handles the error of a step. If refusal returns a warning, keepBest restores the model
-// with the largest evidence and sets the warning. Otherwise it returns err.
+// keepBest handles the error of a step: if refusal returns a warning, it restores the model with the largest
+// evidence and sets the warning. Otherwise it returns err.
 func (e *evidence) keepBest(err error) error {
 	warning := refusal(err)
 	if warning == "" || e.best.active == nil {
@@ -194,8 +190,7 @@ func (e *evidence) refresh() error {
 	return e.statistics()
 }
 
-// matrix returns a zero matrix in the memory of work[i]. Steps with all functions take much memory,
-// and the garbage collector would free new matrices too slowly.
+// matrix returns a zero matrix in the memory of work[i], which it reuses.
 func (e *evidence) matrix(i, rows, cols int) backend.Host[float64] {
 	if cap(e.work[i]) < rows*cols {
 		e.work[i] = nil // lets the collector free the old memory before the allocation
@@ -290,8 +285,7 @@ func (e *evidence) posterior() error {
 		e.residualSquare += e.mu[p] * (numeric.Dot(g.Row(p), e.mu) - 2*e.c[j])
 	}
 	e.residualSquare = max(e.residualSquare, e.total*epsilon)
-	// log|C| = N log σ² + log|H| − log|A|. The value tᵀC⁻¹t = β tᵀ(t − Φμ) is computed as β‖t − Φμ‖² + μᵀAμ, whose
-	// terms are positive and cannot cancel.
+	// log|C| = N log σ² + log|H| − log|A|. The terms of tᵀC⁻¹t = β‖t − Φμ‖² + μᵀAμ are positive and cannot cancel.
 	quadratic := e.beta * e.residualSquare
 	for p, j := range e.active {
 		quadratic += e.alpha[j] * e.mu[p] * e.mu[p]
@@ -363,9 +357,8 @@ func (e *evidence) gamma() float64 {
 
 func (e *evidence) record() { e.trace = append(e.trace, e.value) }
 
-// updateNoise replaces β by the result of the fixed-point iteration or, if this decreases the
-// evidence, by the result of EM. If both decrease the evidence, β does not change. The method
-// returns the gain.
+// updateNoise replaces β by the result of the fixed-point iteration, or of EM if the first result decreases the
+// evidence. If both decrease it, β does not change. The method returns the gain.
 func (e *evidence) updateNoise() (float64, error) {
 	previous, beta, residualSquare, gamma := e.value, e.beta, e.residualSquare, e.gamma()
 	for _, noise := range []float64{residualSquare / max(e.n-gamma, epsilon*e.n), (residualSquare + gamma/beta) / e.n} {
@@ -381,9 +374,8 @@ func (e *evidence) updateNoise() (float64, error) {
 	return 0, e.posterior()
 }
 
-// newtonStep takes a Newton step in the logarithms of β and of all α of the model, and returns the
-// gain of the evidence. It does not update S and Q. If many functions are similar, this step
-// replaces many slow steps of one function.
+// newtonStep takes a Newton step in the logarithms of β and of all α of the model, and returns the gain of the
+// evidence. It does not update S and Q.
 func (e *evidence) newtonStep() (float64, error) {
 	k := len(e.active)
 	previous, beta, alpha := e.value, e.beta, make([]float64, k)
@@ -429,9 +421,9 @@ func firstLength(step []float64) float64 {
 //	2H_jβ = α_j(M_jj − Σ_jj + 2μ_jv_j)
 //	2H_ββ = β‖t − Φμ‖² + Σ_j α_j(Σ_jj − M_jj) − 2μᵀAv
 //
-// If this matrix is not positive definite, H is its expectation ½tr(C⁻¹∂C C⁻¹∂C) without the
-// elements H_jβ. The elements for the α are ½(δ_jk − √(α_jα_k)Σ_jk)². Source: Patterson and
-// Thompson (1971), Recovery of inter-block information when block sizes are unequal.
+// If this matrix is not positive definite, H is its expectation without the elements H_jβ (Patterson and Thompson
+// 1971, Recovery of inter-block information when block sizes are unequal). Its elements for the α are ½(δ_jk −
+// √(α_jα_k)Σ_jk)².
 func (e *evidence) newton(alpha []float64) (step []float64, slope float64, err error) {
 	k := len(alpha)
 	g, h := backend.NewHost[float64](k+1, 1), backend.NewHost[float64](k+1, k+1)
@@ -515,9 +507,8 @@ func (e *evidence) warnLimit(limit int, gain, tol float64) {
 }
 
 // fixedPoint maximizes the evidence by Tipping's steps, starting from the model with all functions. It prunes
-// function j if α_j Σ_jj = 1 up to rounding errors: the samples then carry no information about the weight of the
-// function, and the evidence is the same without the function. The iteration ends when the gain is at most tol and
-// no ln α changes by more than 1e-3.
+// function j if α_j Σ_jj = 1 up to rounding errors, because the evidence is then the same without the function.
+// The iteration ends when the gain is at most tol and no ln α changes by more than 1e-3.
 func (e *evidence) fixedPoint(tol float64, limit int) error {
 	for j := range e.alpha {
 		if e.g.Row(j)[j] == 0 {
@@ -585,8 +576,7 @@ func (e *evidence) fixedPoint(tol float64, limit int) error {
 	return nil
 }
 
-// prune removes the functions whose weights the samples do not determine. It leaves at least one
-// function in the model.
+// prune removes the functions whose weights the samples do not determine, except for one function.
 func (e *evidence) prune() (bool, error) {
 	var list []int
 	for p, j := range e.active {
@@ -606,8 +596,8 @@ func (e *evidence) prune() (bool, error) {
 	return true, e.refresh()
 }
 
-// progressOf estimates the completed fraction of the work from the logarithm of the gain. If the
-// gain is at most tol, it assumes that a fit takes 300 steps.
+// progressOf estimates the completed fraction of the work from the logarithm of the gain, or from the number of
+// steps if the gain is at most tol.
 func progressOf(gain, first, tol float64, step int) float64 {
 	if gain <= tol {
 		return min(float64(step)/300, 1) / 2

@@ -18,9 +18,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// laplace is the state of a relevance vector machine for two classes. Its methods maximize
-// Laplace's approximation of the log evidence. Fields without a comment are as in the type
-// evidence.
+// laplace is the state of a relevance vector machine for two classes. Its methods maximize Laplace's approximation
+// of the log evidence. Fields without a comment are as in the type evidence.
 type laplace struct {
 	t              *run.Task
 	phi            *basis
@@ -138,15 +137,13 @@ func (p *laplace) objective(values backend.Host[float64], mu []float64) (sum flo
 	return sum, f
 }
 
-// newtonSteps is the maximum number of Newton steps. No known fit reaches this number, because the
-// log posterior is concave.
+// newtonSteps is the maximum number of Newton steps, which no known fit reaches.
 const newtonSteps = 100
 
 // errNoMode reports that Newton's method has not reached the mode.
 var errNoMode = fmt.Errorf("the mode of the posterior was not found in %d Newton steps", newtonSteps)
 
-// functions returns the columns of Φ in list as rows. It copies rows of Φ, because Φ without its
-// first column is symmetric.
+// functions returns the columns of Φ in list as rows.
 func (p *laplace) functions(list []int) backend.Host[float64] {
 	n := p.phi.phi.Rows
 	values := backend.NewHost[float64](len(list), n)
@@ -264,17 +261,12 @@ func (p *laplace) newton(root backend.Host[float64], gradient []float64) (step [
 //
 //	S_j = φᵀBφ − ‖L⁻¹Φ_AᵀBφ‖²,  Q_j = φᵀW(t − y)
 //
-// Adding φ with the parameter α changes the log odds by Q/(α + S)·(φ − Φ_AH⁻¹Φ_AᵀBφ). To first
-// order, log|H| then changes by the inner product of this vector with
+// The formulas of Tipping and Faul must use Q·Q2 instead of Q², because B changes with the mode:
 //
-//	g_i = w_i y_i(1 − y_i)(1 − 2y_i) φ_iᵀH⁻¹φ_i,  φ_i row i of Φ_A
-//
-// The formulas of Tipping and Faul must therefore use Q·Q2 instead of Q², where
-//
-//	Q2_j = Q_j − φᵀg + (L⁻¹Φ_AᵀBφ)ᵀ(L⁻¹Φ_Aᵀg)
-//
-// is Q for the targets minus B⁻¹g. Q·Q2 gives the exact derivative of the evidence. Q² would
-// predict wrong gains, because B changes with the mode.
+//   - Adding φ with the parameter α changes the log odds by Q/(α + S)·(φ − Φ_AH⁻¹Φ_AᵀBφ).
+//   - To first order, log|H| then changes by the inner product of this vector with g, where g_i = w_i y_i(1 −
+//     y_i)(1 − 2y_i) φ_iᵀH⁻¹φ_i for row φ_i of Φ_A.
+//   - Q·Q2 therefore gives the exact derivative of the evidence for Q2_j = Q_j − φᵀg + (L⁻¹Φ_AᵀBφ)ᵀ(L⁻¹Φ_Aᵀg).
 func (p *laplace) statistics() error {
 	n, m, k := p.phi.phi.Rows, p.phi.phi.Cols, len(p.active)
 	b, values, alpha := p.t.B, p.functions(p.active), make([]float64, k)
@@ -366,15 +358,14 @@ func (p *laplace) statistics() error {
 	return nil
 }
 
-// batchSteps is the maximum number of steps in a batch, and batchFunctions the maximum number of
-// functions outside the model that a batch may add.
+// batchSteps is the maximum number of steps in a batch, and batchFunctions the maximum number of functions that it
+// may add.
 const batchSteps, batchFunctions = 256, 128
 
-// maximize first changes the functions of the model in batches while the evidence increases, then all α together
-// while the evidence increases, and then one function at a time. It ends when no step has an expected gain above
-// tol. If a function gains less than expected, it is skipped until all other functions have been tried. A step to a
-// model that is singular to working precision is undone. If all steps with an expected gain above tol lead to
-// singular models, the search ends with a warning.
+// maximize changes the functions of the model in batches while the evidence increases, then all α together while
+// the evidence increases, and then one function at a time. It ends when no step has an expected gain above tol. A
+// function that gains less than expected is skipped until all others have been tried. A step to a model that is
+// singular to working precision is undone; if only such steps remain, the search ends with a warning.
 func (p *laplace) maximize(tol float64, limit int) error {
 	if err := p.mode(); err != nil {
 		return err
@@ -452,8 +443,8 @@ func (p *laplace) maximize(tol float64, limit int) error {
 }
 
 // model returns the regression that approximates the classifier at the mode μ: with targets Φμ + B⁻¹W(t − y) and
-// the noise precisions B, where laplaceState describes B and W(t − y). The argument list holds the functions of the
-// regression, beginning with the functions of the model. The field second of the result gives the factors Q2.
+// the noise precisions B, described in laplaceState. The argument list holds the functions of the regression,
+// beginning with the functions of the model. The field second of the result gives the factors Q2.
 func (p *laplace) model(list []int) (*evidence, error) {
 	k, size, second := len(p.active), len(list), newMean(len(list))
 	e := &evidence{
@@ -485,8 +476,8 @@ func (p *laplace) model(list []int) (*evidence, error) {
 	return e, e.refresh()
 }
 
-// batch takes at most `limit` steps of Tipping and Faul among the functions of the model and the
-// most promising functions outside it, and returns the number of steps, which is at least 1.
+// batch takes from 1 to `limit` steps of Tipping and Faul among the functions of the model and the most promising
+// functions outside it, and returns the number of steps.
 func (p *laplace) batch(tol float64, limit int) (int, error) {
 	list := append(slices.Clone(p.active), p.promisingFunctions(tol)...)
 	e, err := p.model(list)

@@ -15,8 +15,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// bits is the precision of the recomputed evidence. Cholesky loses slightly more than 53 of these
-// bits if H is singular to working precision.
+// bits is the precision of the recomputed evidence, of which Cholesky loses slightly more than 53 bits.
 const bits = 300
 
 func exactly(v float64) *big.Float { return new(big.Float).SetPrec(bits).SetFloat64(v) }
@@ -26,9 +25,9 @@ func minus(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(bits).Sub
 func times(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(bits).Mul(a, b) }
 func over(a, b *big.Float) *big.Float  { return new(big.Float).SetPrec(bits).Quo(a, b) }
 
-// denseEvidence recomputes the log evidence of p's model from Φ, α and μ, and bounds the rounding
-// error of p.value. The bound on the error of f = Φμ is (k+1)ε Σ|μφ|. The bound on the error of
-// log|H| is tr(|H⁻¹||ΔH|) with |ΔH_ij| ≤ (n+k+4)ε √(H_ii H_jj). Both bounds are doubled.
+// denseEvidence recomputes the log evidence of p's model from Φ, α and μ, and bounds the rounding error of
+// p.value: the error of f = Φμ by (k+1)ε Σ|μφ|, and the error of log|H| by tr(|H⁻¹||ΔH|) with |ΔH_ij| ≤ (n+k+4)ε
+// √(H_ii H_jj), each doubled.
 func denseEvidence(t *testing.T, p *laplace) (value, bound float64) {
 	t.Helper()
 	n, k := p.phi.phi.Rows, len(p.active)
@@ -155,9 +154,8 @@ func hardProblems(seed uint64) []struct {
 	return list
 }
 
-// TestRefusedStepKeepsTheBestModel fits problems with steps to models that are singular to working
-// precision. It checks that a fit returns the model before such a step, with its evidence and a
-// warning.
+// TestRefusedStepKeepsTheBestModel checks that a fit with a step to a model that is singular to working precision
+// returns the model before such a step, with its evidence and a warning.
 func TestRefusedStepKeepsTheBestModel(t *testing.T) {
 	const seed = 20261125
 	t.Logf("seed %d", seed)
@@ -197,8 +195,7 @@ func TestRefusedStepKeepsTheBestModel(t *testing.T) {
 		}
 		p.free()
 	}
-	// This test does not require refused steps, because their number depends on rounding errors.
-	// TestEveryRefusedFactorization forces refusals.
+	// The number of refused steps depends on rounding errors: TestEveryRefusedFactorization forces refusals.
 	t.Logf("%d fits ended at a step that was refused", refusals)
 }
 
@@ -216,9 +213,8 @@ func (b brittle) Potrf(ul backend.Uplo, a backend.Matrix[float64]) error {
 	return b.Backend.Potrf(ul, a)
 }
 
-// TestEveryRefusedFactorization runs fits in which one factorization is refused, for each
-// factorization after those of the first model. The relevance vector machines for regression and
-// for classification must still return a model.
+// TestEveryRefusedFactorization checks that fits for regression and classification in which one factorization is
+// refused, after those of the first model, still return a model.
 func TestEveryRefusedFactorization(t *testing.T) {
 	const seed = 20261126
 	t.Logf("seed %d", seed)

@@ -22,16 +22,16 @@ func (e *evidence) sequential(tol float64, limit int) error {
 		return err
 	}
 	e.record()
-	// The number of steps of one function between two steps of all α grows from shortest to longest,
-	// because only the steps of all α take O(n m²) operations.
+	// The number of steps of one function between two steps of all α, which take O(n m²) operations, grows to
+	// longest.
 	const shortest, longest = 5, 100
 	interval, stepsSince := shortest, 0
 	start := math.Abs(e.value) + 1
 	jointGain := math.Inf(1)
 	for step := 1; step <= limit; step++ {
 		j, alpha, gain := e.choose()
-		// In the last phase (interval == longest), while steps of all α still increase the evidence, a
-		// step that only changes the α of one function must gain more than minGain.
+		// In the last phase (interval == longest), while steps of all α still increase the evidence, a change of
+		// one α in the model must gain more than minGain.
 		const minGain = 0.01
 		if gain > tol && stepsSince < interval && (interval < longest || e.position[j] < 0 || math.IsInf(alpha, 1) || gain > minGain || jointGain <= tol) {
 			e.setAlpha(j, alpha)
@@ -47,8 +47,8 @@ func (e *evidence) sequential(tol float64, limit int) error {
 		if err := e.posterior(); err != nil {
 			return err
 		}
-		// Before interval is longest, change only the noise. Early steps of all α would lead to a
-		// lower maximum than steps that add and remove functions.
+		// Early steps of all α would lead to a lower maximum than steps that add and remove functions. Before
+		// interval is longest, change only the noise.
 		improve := e.newtonStep
 		if interval < longest {
 			improve = e.updateNoise
@@ -94,9 +94,10 @@ func (e *evidence) choose() (best int, alpha, gain float64) {
 	return choose(e.s, e.q, list[len(list)-1].q, e.alpha, e.position, len(e.active), nil)
 }
 
-// choose returns the basis function whose change of α increases the evidence most, the new α, and the increase (eq.
-// 27, 32 and 37 of Tipping and Faul). The argument s holds S, and Q² is first·second. If α is +Inf, the caller
-// removes the function. choose skips the functions in rejected, and the functions with S = 0 outside the model.
+// choose returns the basis function whose change of α increases the evidence most, the new α, and the increase
+// (eq. 27, 32 and 37 of Tipping and Faul). The argument s holds S, and Q² is first·second. If α is +Inf, the
+// caller removes the function. choose skips the functions in rejected, and the functions with S = 0 outside the
+// model.
 func choose(s, first, second, alphas []float64, position []int, active int, rejected map[int]bool) (best int, alpha, gain float64) {
 	best = -1
 	for j, a := range alphas {
@@ -110,9 +111,8 @@ func choose(s, first, second, alphas []float64, position []int, active int, reje
 	return best, alpha, gain
 }
 
-// bestAlpha returns the best α of a function whose present α is a, and the gain of the evidence.
-// The gain is 0 if no change increases the evidence. The argument in reports whether the function
-// is in the model.
+// bestAlpha returns the best α of a function whose present α is a, and the gain of the evidence. The gain is 0 if
+// no change increases the evidence. The argument in reports whether the function is in the model.
 func bestAlpha(S, Q2, a float64, in bool, active int) (to, gain float64) {
 	s, q2 := S, Q2
 	if in { // S and Q² for the model without the function

@@ -84,9 +84,8 @@ func Regression(t *run.Task, p Problem, y backend.Host[float64], method Method, 
 	return r, t.Step("solve", 1)
 }
 
-// constant returns a model with φ_0 alone if y is constant up to rounding, and nil for any other y.
-// The noise of the model is the rounding error of y. The variance of the weight is the variance of
-// a mean of values with this noise.
+// constant returns a model with φ_0 alone if y is constant up to rounding, and nil for any other y. The noise of
+// the model is the rounding error of y.
 func (b *basis) constant(y backend.Host[float64]) *Result {
 	var s spread.Spread
 	for i := range y.Rows {
@@ -167,9 +166,7 @@ type basis struct {
 	total  float64 // Σ w
 }
 
-// Bytes returns an upper bound on the memory of a fit, in bytes, for m functions in addition to
-// φ_0: x, Φ and four matrices of the size of ΦᵀΦ, for a step with all functions. Sequential needs
-// only two of these matrices, because its models have few functions.
+// Bytes returns an upper bound on the memory of a fit, in bytes, for m functions in addition to φ_0.
 func Bytes(method Method, n, m, d int) int64 {
 	columns, matrices := int64(m)+1, int64(4)
 	if method == Sequential {
@@ -226,8 +223,8 @@ func newBasis(t *run.Task, p Problem) (*basis, error) {
 	return b, t.Step("gram", 0.05)
 }
 
-// model returns the points of the active functions, their weights, the weight of φ_0, and R with
-// the row of φ_0 first.
+// model returns the points of the active functions, their weights, the weight of φ_0, and R with the row of φ_0
+// first.
 func (b *basis) model(active []int, mu []float64, root backend.Host[float64]) (points, weights backend.Host[float64], intercept float64, rows backend.Host[float64]) {
 	m := 0
 	for _, j := range active {
