@@ -66,8 +66,7 @@ func newCallState(w *C.mercer_watch) callState {
 	}}
 }
 
-// stageText returns a stage as a C string. The string is never freed, because there are only about
-// ten stages.
+// stageText returns a stage as a C string, which is never freed: there are only about ten stages.
 func stageText(stage string) unsafe.Pointer {
 	stages.Lock()
 	defer stages.Unlock()

@@ -1,7 +1,5 @@
-// Command libmercer is the C shared library libmercer.so: `make libmercer`. mercer.h
-// describes it. This package only translates between C and package handles: every exported
-// function converts its arguments to Go values that share the caller's memory, and an error
-// or a panic to a status with a text.
+// Command libmercer is the C shared library libmercer.so: `make libmercer`. mercer.h describes it. This package
+// only translates between C and package handles.
 package main
 
 /*

@@ -20,15 +20,12 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// The functions of this file make Go values from the caller's memory. Matrices share the caller's
-// memory, which Go's garbage collector does not manage. Matrices must therefore not be used after
-// the call has returned.
+// The matrices of this file share the caller's memory and must not be used after the call has returned.
 
 // textOf returns a copy of a text, or "" for NULL.
 func textOf(s *C.text) string { return C.GoString((*C.char)(unsafe.Pointer(s))) }
 
-// textsOf returns copies of the texts of a list that ends with NULL, or nil for a NULL
-// list.
+// textsOf returns copies of the texts of a list that ends with NULL, or nil for a NULL list.
 func textsOf(list **C.char) []string {
 	if list == nil {
 		return nil
@@ -44,8 +41,7 @@ func textsOf(list **C.char) []string {
 // an error, its methods return zero values.
 type arguments struct{ err error }
 
-// valueOf calls get, records its error in a, and returns its value. It does not call get if a holds
-// an error.
+// valueOf calls get, records its error in a, and returns its value. It does not call get if a holds an error.
 func valueOf[T any](a *arguments, get func() (T, error)) (t T) {
 	if a.err == nil {
 		t, a.err = get()
@@ -144,8 +140,8 @@ func (a *arguments) work(w *C.mercer_watch, f func(ctx context.Context, report f
 	return unlocked(func() error { return f(callState.ctx, callState.report) })
 }
 
-// unlocked runs f in a goroutine of its own. The goroutine of a call from C is bound to the thread of
-// the caller, so that each wait for other goroutines would stop this thread and start it again.
+// unlocked runs f in a goroutine of its own. The goroutine of a call from C is bound to the caller's thread, which
+// every wait would stop and start again.
 func unlocked(f func() error) (err error) {
 	done := make(chan any)
 	go func() {

@@ -1,6 +1,5 @@
-// Command advice prints error messages for a test of the Python package. The test checks that
-// advice in messages uses the parameter names of the caller. The command reads callers and advice
-// as JSON and writes, for each caller and each advice, the text of an error with this advice.
+// Command advice prints error messages for a test of the Python package. It reads callers and advice as JSON and
+// writes, for each caller and each advice, the text of an error with this advice.
 package main
 
 import (
@@ -57,8 +56,7 @@ func run() error {
 			return err
 		}
 		for _, advice := range in.Advice {
-			// The error with the advice is the cause of a canceled context. The fit returns this
-			// cause in the same way as an error of the solver.
+			// The fit returns the cause of a canceled context in the same way as an error of the solver.
 			ctx, cancel := context.WithCancelCause(context.Background())
 			cancel(message.Errorf("fault: " + advice))
 			_, err := fit(ctx, dev, x, y, learners.Options{})

@@ -10,9 +10,8 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Shared returns a slice of the n elements at p, without copying or reading them. It returns an
-// error if n is not a possible number of elements, or if the elements extend beyond the memory of
-// the process.
+// Shared returns a slice of the n elements at p, without copying or reading them. It returns an error if n is not
+// a possible number of elements, or if the elements extend beyond the memory of the process.
 func Shared[T any](name string, p unsafe.Pointer, n int64) ([]T, error) {
 	var zero T
 	size := int64(unsafe.Sizeof(zero))
@@ -31,9 +30,8 @@ func Shared[T any](name string, p unsafe.Pointer, n int64) ([]T, error) {
 	return unsafe.Slice((*T)(p), n), nil
 }
 
-// SharedMatrix returns the matrix with element (i, j) at p + i·stride + j. Like Shared, it copies
-// nothing. If the matrix is larger than the memory of the machine, the error matches
-// backend.ErrMemory. Such a matrix is a mapped file, and a fit would read it from disk many times.
+// SharedMatrix returns the matrix with element (i, j) at p + i·stride + j. Like Shared, it copies nothing. If the
+// matrix is larger than the memory of the machine, the error matches backend.ErrMemory.
 func SharedMatrix[T backend.Float](name string, p unsafe.Pointer, rows, cols, stride int64) (backend.Host[T], error) {
 	switch {
 	case rows <= 0 || cols <= 0:

@@ -12,11 +12,9 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// encoderOf returns an encoder for a model that was fitted to plain numbers; with it the command
-// mercer can apply the model to tables. If l does not name the columns, they get the names of the
-// columns of an NPY file: x1, x2, … and y (y1, y2, … for several targets). encoderOf returns nil if
-// the names are not valid for a table. A sparse matrix without names gets the encoder of a sparse
-// table.
+// encoderOf returns an encoder for a model that was fitted to plain numbers; with it the command mercer can apply
+// the model to tables. Columns without names are x1, x2, … and y (y1, y2, … for several targets). A sparse matrix
+// without names gets the encoder of a sparse table. encoderOf returns nil if the names are not valid for a table.
 func encoderOf(l Learner, m learners.Model, sparse bool) *dataset.Encoder {
 	d, t := m.Dims()
 	e := &dataset.Encoder{RefuseMissing: true}
@@ -89,8 +87,7 @@ func rawColumns(e *dataset.Encoder) []string {
 	return names
 }
 
-// encoded encodes x by e. The columns of x are the numeric columns of a table, in the order of
-// rawColumns.
+// encoded encodes x by e. The columns of x are the numeric columns of a table, in the order of rawColumns.
 func encoded(e *dataset.Encoder, x backend.Host[float64]) (*mat.Dense, error) {
 	names := rawColumns(e)
 	if x.Cols != len(names) {

@@ -10,10 +10,9 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Evidence returns the log marginal likelihood of the n×t matrix y under a Gaussian process with the
-// covariance height·k(x, x) + lambda I. If gradient is not nil, it receives the derivatives with
-// respect to the logarithms of the height, of the parameters of the kernel and of lambda, in this
-// order.
+// Evidence returns the log marginal likelihood of the n×t matrix y under a Gaussian process with the covariance
+// height·k(x, x) + lambda I. If gradient is not nil, it receives the derivatives with respect to the logarithms of
+// the height, of the parameters of the kernel and of lambda, in this order.
 func Evidence(ctx context.Context, d *Device, kernel string, height, lambda float64, x, y Matrix, gradient []float64) (log float64, err error) {
 	err = d.use(ctx, func(dev backend.Device) error {
 		k, points, err := system(kernel, x)

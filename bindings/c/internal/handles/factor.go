@@ -121,8 +121,7 @@ func (f *Factor) Append(ctx context.Context, values []float64) error {
 	return err
 }
 
-// Remove removes sample i, counted from 0; the indices of later samples decrease by one.
-// The cost is O(n²).
+// Remove removes sample i, counted from 0; the indices of later samples decrease by one. The cost is O(n²).
 func (f *Factor) Remove(ctx context.Context, i int) error {
 	if err := f.acquire(); err != nil {
 		return err

@@ -44,8 +44,7 @@ func notSquare(values backend.Host[float64]) error {
 	return fmt.Errorf("libmercer: a precomputed kernel needs the square matrix of its values, got %d×%d", values.Rows, values.Cols)
 }
 
-// otherPoints returns the points of objects whose kernel values with the
-// training objects are the rows of cross.
+// otherPoints returns the points of objects whose kernel values with the training objects are the rows of cross.
 func otherPoints(cross backend.Host[float64]) (*mat.Dense, error) {
 	if err := checkMemory("x", cross.Rows, cross.Cols+2, 2); err != nil {
 		return nil, err

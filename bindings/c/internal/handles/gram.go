@@ -77,8 +77,7 @@ func TextGram(ctx context.Context, kernel string, a, b []string, out []float64) 
 	return store("gram", out, denseOf(values))
 }
 
-// samePoints reports whether x and z have the same memory. In this case a backend computes only the
-// lower triangle of their Gram matrix.
+// samePoints reports whether x and z have the same memory.
 func samePoints(x, z numeric.Points) bool {
 	if x.Rows != z.Rows || x.Rows == 0 {
 		return false
@@ -94,8 +93,7 @@ func (m Matrix) empty() bool {
 	return rows == 0
 }
 
-// checkedPoints returns the points of m, or an error if the kernel or backend.CheckPoints rejects
-// them.
+// checkedPoints returns the points of m, or an error if the kernel or backend.CheckPoints rejects them.
 func checkedPoints(name string, k kernels.Kernel, m Matrix) (numeric.Points, error) {
 	points, _, err := m.points(k)
 	if err == nil {
@@ -148,9 +146,8 @@ func gramTo(b backend.Backend[float64], k kernels.Kernel, x, z numeric.Points, v
 	return err
 }
 
-// gramMul computes dst ← k(X, Z)·V. If V has many columns, it computes k(X, Z) in blocks of rows
-// that fit in a cache and multiplies each block by V. This is faster than GramMul, which serves
-// matrices V with few columns.
+// gramMul computes dst ← k(X, Z)·V. If V has many columns, it computes k(X, Z) in blocks of rows that fit in a
+// cache and multiplies each block by V, which is faster than GramMul.
 func gramMul(b backend.Backend[float64], dst backend.Matrix[float64], k kernels.Kernel, x, z, v backend.Matrix[float64]) error {
 	const columns, blockBytes = 16, 4 << 20
 	n, d := x.Dims()

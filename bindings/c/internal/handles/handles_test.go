@@ -64,8 +64,7 @@ func gramOf(k kernels.Kernel, x, z backend.Host[float64]) backend.Host[float64] 
 
 func float64s(h backend.Host[float64]) Matrix { return Matrix{F64: h} }
 
-// TestFactor checks the solutions and the residuals of a factor on every device, for a kernel and
-// for a given K.
+// TestFactor checks the solutions and the residuals of a factor on every device, for a kernel and for a given K.
 func TestFactor(t *testing.T) {
 	const n, outputs, lambda = 70, 3, 0.5
 	ctx := context.Background()
@@ -81,9 +80,8 @@ func TestFactor(t *testing.T) {
 	for i := range n {
 		shifted.Set(i, i, shifted.At(i, i)+lambda)
 	}
-	// The factor's backward error is at most n·γ(3n+1)‖A‖ (Higham 2002, theorem 10.4), where ‖A‖ ≤
-	// n + λ. The bound n·2⁻⁴⁰ allows for exponentials and distances that two computations round
-	// differently; kerneltest requires smaller errors of the values.
+	// The factor's backward error is at most n·γ(3n+1)‖A‖ (Higham 2002, theorem 10.4), where ‖A‖ ≤ n + λ. The term
+	// n·2⁻⁴⁰ allows for rounding errors of kernel values.
 	bound := func(alpha, y *mat.Dense) float64 {
 		u := 0x1p-53
 		return (n*(3*n+1)*u*(n+lambda) + n*0x1p-40) * mat.Norm(alpha, 2) / mat.Norm(y, 2)
@@ -210,9 +208,8 @@ func TestDeviceStaysOpen(t *testing.T) {
 	}
 }
 
-// TestFewRows compares predictions for a small number of rows, which use a copy of the model on the
-// device, with predictions for many rows. They must be equal up to rounding. Freeing the model must
-// release the memory of the copy.
+// TestFewRows compares predictions for a small number of rows, which use a copy of the model on the device, with
+// predictions for many rows. Freeing the model must release the memory of the copy.
 func TestFewRows(t *testing.T) {
 	ctx := context.Background()
 	x, y := samples(t, 60, 3)
@@ -236,9 +233,8 @@ func TestFewRows(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// The bound is for two sums of 60 products of an element of α and a kernel value in [0,
-			// 1]. Each kernel value has a rounding error below 2⁻⁴⁰ (as in TestFactor). The norm of
-			// α is at most ‖y‖/λ, where λ = 1. A linear model sums only 3 products.
+			// The bound is for two sums of 60 products of an element of α and a kernel value with an error below
+			// 2⁻⁴⁰, where ‖α‖ ≤ ‖y‖/λ and λ = 1.
 			bound := math.Sqrt(60) * (0x1p-40 + 60*0x1p-53) * mat.Norm(denseOf(y), 2)
 			for i := range oneCall {
 				if math.Abs(oneCall[i]-inBlocks[i]) > bound {
@@ -280,8 +276,8 @@ func TestPrecomputed(t *testing.T) {
 	if err := byValues.Predict(ctx, d, Values, float64s(gramOf(k, z, x)), g); err != nil {
 		t.Fatal(err)
 	}
-	// Errors of 2⁻⁴⁰ in kernel values in [0, 1] (as in TestFactor) change α by at most
-	// n·2⁻⁴⁰‖α‖/λ, where ‖α‖ ≤ ‖y‖/λ, and change f by at most √n times this bound.
+	// Errors of 2⁻⁴⁰ in kernel values change α by at most n·2⁻⁴⁰‖α‖/λ, where ‖α‖ ≤ ‖y‖/λ, and change f by at most
+	// √n times this bound.
 	norm := mat.Norm(denseOf(y), 2)
 	bound := math.Sqrt(40) * (1 + 40/lambda) * 0x1p-40 * norm / lambda
 	for i := range f {
@@ -491,8 +487,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestFloats checks that a matrix of float32 gives the same results as a float64 matrix of the same
-// values.
+// TestFloats checks that a matrix of float32 gives the same results as a float64 matrix of the same values.
 func TestFloats(t *testing.T) {
 	input := backend.Host[float32]{Rows: 2, Cols: 2, Stride: 3, Data: []float32{1, 0.1, 9, 3, 4}}
 	h, err := Matrix{F32: input}.host("x")

@@ -6,10 +6,8 @@ import (
 	"syscall"
 )
 
-// mapped reports whether all pages of size bytes at p are mapped into the process. With
-// MS_ASYNC the only effect of msync is to fail with ENOMEM if a page is not mapped
-// (msync(2), NOTES and ERRORS); it reads no page, and its time is proportional to the
-// number of mappings.
+// mapped reports whether all pages of size bytes at p are mapped into the process. With MS_ASYNC, msync only fails
+// with ENOMEM if a page is not mapped (msync(2), NOTES and ERRORS).
 func mapped(p, size uintptr) bool {
 	if p+size < p {
 		return false

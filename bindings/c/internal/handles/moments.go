@@ -20,9 +20,8 @@ import (
 // YᵀWX, t×d. Means holds the d means of the samples x and the t means of the targets y.
 type Moments struct{ Gram, Products, Means []float64 }
 
-// Fill computes the moments of x and y. With an intercept, X and Y are x and y minus their weighted
-// means; otherwise the means are 0. Nil weights are all 1. If the means of x are small, Fill sums
-// xᵀx and then corrects the sum by the means, so that it reads x once and does not copy x.
+// Fill computes the moments of x and y. With an intercept, X and Y are x and y minus their weighted means;
+// otherwise the means are 0. Nil weights are all 1.
 func (m Moments) Fill(ctx context.Context, d *Device, x, y Matrix, weights []float64, intercept bool) error {
 	return d.use(ctx, func(dev backend.Device) error {
 		hx, err := x.host("x")
@@ -74,8 +73,7 @@ func (m Moments) Fill(ctx context.Context, d *Device, x, y Matrix, weights []flo
 	})
 }
 
-// centered returns the columns of h minus their means, followed by a column of ones. It also
-// returns the means.
+// centered returns the columns of h minus their means, followed by a column of ones. It also returns the means.
 func centered(h backend.Host[float64]) (backend.Host[float64], []float64) {
 	extended, mean := backend.NewHost[float64](h.Rows, h.Cols+1), make([]float64, h.Cols)
 	for range 2 { // the second pass corrects the rounding errors of the means

@@ -44,8 +44,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestWarningsHaveNames checks that the warning of a fit that ended early uses the caller's
-// parameter names.
+// TestWarningsHaveNames checks that the warning of a fit that ended early uses the caller's parameter names.
 func TestWarningsHaveNames(t *testing.T) {
 	d := open(t, "ref")
 	x := float64s(backend.Host[float64]{Rows: 6, Cols: 2, Stride: 2, Data: []float64{1, 2, 2, 1, 3, 5, 4, 3, 5, 9, 6, 7}})

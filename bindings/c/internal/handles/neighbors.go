@@ -11,10 +11,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Neighbors finds the k rows of z with the smallest Euclidean distances from each of the n rows of
-// x, and sorts them by their distances. It writes the indices of these rows, counted from 0, to
-// indices, and the squared distances to squares; both are n×k. Rows at equal distances are in the
-// order of z. x and z are dense.
+// Neighbors finds the k rows of z with the smallest Euclidean distances from each of the n rows of x, and sorts
+// them by their distances, and at equal distances in the order of z. It writes the indices of these rows, counted
+// from 0, to indices, and the squared distances to squares; both are n×k. x and z are dense.
 func Neighbors(ctx context.Context, d *Device, x, z Matrix, k int, indices []int64, squares []float64) error {
 	return d.use(ctx, func(dev backend.Device) error {
 		hx, err := densePoints("x", x)

@@ -65,8 +65,7 @@ func TestCosines(t *testing.T) {
 				angle += v * w.Row(j)[p]
 				size += math.Abs(v * w.Row(j)[p])
 			}
-			// The tolerance allows for d + 1 rounding errors of both angles and one rounding error
-			// of the cosine.
+			// The tolerance allows for d + 1 rounding errors of both angles and one of the cosine.
 			if got, want := out[i*7+j], 0.5*math.Cos(angle); math.Abs(got-want) > 0x1p-53*(2*6*size+2) {
 				t.Errorf("row %d, column %d: %v, want %v", i, j, got, want)
 			}

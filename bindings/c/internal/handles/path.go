@@ -12,8 +12,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// pathGroup is the number of values of λ in one call of path.At, after which Path stores the
-// results. The method At solves for groups of the same size.
+// pathGroup is the number of values of λ in one call of path.At, after which Path stores the results.
 const pathGroup = 8
 
 // PathProblem is kernel ridge regression with one kernel and many λ.
@@ -35,10 +34,9 @@ type PathScores struct {
 	DegreesOfFreedom []float64 // len(Lambdas)
 }
 
-// Path scores each λ by generalized cross-validation and by leave-one-out errors, both in closed
-// form: see solvers.Path. With the kernel precomputed() x is the n×n matrix of its values. It
-// returns, in JSON, the kernel, the method and the λ without a solution. If no λ has a solution, it
-// returns the error of the last λ.
+// Path scores each λ by generalized cross-validation and by leave-one-out errors, both in closed form: see
+// solvers.Path. With the kernel precomputed() x is the n×n matrix of its values. It returns, in JSON, the kernel,
+// the method and the λ without a solution. If no λ has a solution, it returns the error of the last λ.
 func Path(ctx context.Context, d *Device, p PathProblem, x, y Matrix, to PathScores) (json string, err error) {
 	err = d.use(ctx, func(dev backend.Device) error {
 		problem, err := p.problem(ctx, x, y)

@@ -8,9 +8,8 @@ import (
 // ErrFreed is the error for the use of a freed handle.
 var ErrFreed = errors.New("libmercer: the handle has been freed")
 
-// refCount keeps an object alive while calls use it. After the owner has freed the object and the
-// last use has ended, refCount calls the function final. Several goroutines may call its methods at
-// once.
+// refCount keeps an object alive while calls use it. After the owner has freed the object and the last use has
+// ended, refCount calls the function final. Several goroutines may call its methods at once.
 type refCount struct {
 	mu    sync.Mutex
 	uses  int  // number of uses, including the use of the owner
@@ -20,8 +19,7 @@ type refCount struct {
 
 func newRefCount(final func()) *refCount { return &refCount{uses: 1, final: final} }
 
-// acquire begins a use; it fails if the owner has freed the object. Each successful call needs a
-// call of release.
+// acquire begins a use; it fails if the owner has freed the object. Each successful call needs a call of release.
 func (l *refCount) acquire() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

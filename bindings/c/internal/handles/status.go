@@ -26,8 +26,7 @@ const (
 // ErrCanceled is the cause of contexts that the caller canceled.
 var ErrCanceled = errors.New("canceled by the caller")
 
-// StatusOf returns the kind of an error. Errors that match no other kind concern the arguments or
-// the data.
+// StatusOf returns the kind of an error. Errors that match no other kind concern the arguments or the data.
 func StatusOf(err error) Status {
 	var budget *solvers.BudgetError
 	var convergence *solvers.ConvergenceError
