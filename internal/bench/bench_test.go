@@ -22,8 +22,7 @@ import (
 //	go test -run '^$' -bench . -count 10 ./internal/bench > old.txt
 //	benchstat -col /threads old.txt
 //
-// They run on the device that MERCER_DEVICE names, or on the best device. To compare two devices,
-// write one file for each device.
+// They run on the device that MERCER_DEVICE names, or on the best device.
 
 // benchmarks lists the benchmarks that TestBenchmarks runs.
 var benchmarks = map[string]func(*testing.B){

@@ -11,9 +11,9 @@ import (
 	"github.com/mercer-go/mercer/internal/bench/pypeer"
 )
 
-// BLASKind measures the routines of BLAS, mostly of level 3, and of LAPACK that the solvers use. It
-// compares Mercer's devices with other libraries and with the ceiling of the processor: the rate of
-// multiply-adds in registers, which it measures in every case.
+// BLASKind measures the routines of BLAS, mostly of level 3, and of LAPACK that the solvers use. It compares
+// Mercer's devices with other libraries and with the rate of multiply-adds in registers, the ceiling of the
+// processor.
 const BLASKind = "blas"
 
 // Peer holds an open library, or the reason why the library could not be opened.
@@ -30,9 +30,8 @@ const (
 	memoryCeiling = "ceiling memory"
 )
 
-// ceiling is a device that can run multiply-adds on registers only, without memory. The method
-// Ceiling runs at least flops operations on one core, and returns the number of operations that it
-// has run.
+// ceiling is a device that can run multiply-adds on registers only. The method Ceiling runs at least flops
+// operations on one core, and returns the number of operations that it has run.
 type ceiling interface {
 	Ceiling(single bool, flops float64) float64
 }

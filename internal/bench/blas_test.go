@@ -148,8 +148,7 @@ func checkWrongResults[T backend.Float](t *testing.T, p *problem[T]) {
 	}
 }
 
-// TestWrongResultIsFound checks that a library that writes no result is detected, although the
-// result of the previous library is still in memory.
+// TestWrongResultIsFound checks that a library that writes no result is detected.
 func TestWrongResultIsFound(t *testing.T) {
 	lazy := &peer.Library{Threads: func(int) func() { return func() {} }}
 	lazy.F64.Gemm = func(float64, backend.Host[float64], backend.Host[float64], float64, backend.Host[float64]) {}
@@ -235,8 +234,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestRepeated checks that a value is measured once even if an option lists it twice, and that
-// sizes are sorted.
+// TestRepeated checks that a value is measured once even if an option lists it twice, and that sizes are sorted.
 func TestRepeated(t *testing.T) {
 	b := Benchmark{
 		Kind: BLASKind, Names: []string{"gemm", "gemm"}, Precisions: []string{"float32", "float32"}, Threads: []int{2, 1, 2}, Sizes: []int{9, 4, 9},

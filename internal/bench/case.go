@@ -43,8 +43,7 @@ func (c Case) Without(name string) Case {
 	return slices.DeleteFunc(slices.Clone(c), func(p Param) bool { return p.Name == name })
 }
 
-// String returns the case in the form of a Go benchmark's name:
-// routine=gemm/precision=float64/threads=2/n=1024.
+// String returns the case in the form of a Go benchmark's name: routine=gemm/precision=float64/threads=2/n=1024.
 func (c Case) String() string {
 	parts := make([]string, len(c))
 	for i, p := range c {

@@ -28,8 +28,7 @@ func (r *Result) libraries() []string {
 	return list
 }
 
-// compare returns one comparison for each group, at the largest value of key for which Mercer has a
-// timing.
+// compare returns one comparison for each group, at the largest value of key for which Mercer has a timing.
 func (r *Result) compare(key string) []comparison {
 	var list []comparison
 	isMercer := func(run *Run) bool { e := r.Implementation(run.Implementation); return e != nil && e.Kind == OwnKind }

@@ -83,18 +83,15 @@ func (l *setup) gridTasks() []Task {
 // leastWeight is added to the weight of every case, for the time of its pauses.
 const leastWeight = 1e9
 
-// ridge is a regression problem for both forms.
-//
-// The elements of X are independent, of mean 0 and variance 1. The largest singular value of X is
-// therefore about √n + √m. With λ = n + m the condition number of both systems is below 1 + (√n +
-// √m)²/λ ≤ 3. λ does not affect the times.
+// ridge is a regression problem for both forms. The elements of X are independent, of mean 0 and variance 1, so
+// that the largest singular value of X is about √n + √m. With λ = n + m the condition number of both systems is at
+// most 3.
 type ridge struct {
 	lambda float64
 	x, y   backend.Host[float64]
 }
 
-// newRidge returns the regression y = Xv + ε with ‖v‖ about 1 and ε of variance 1/100. Equal
-// arguments give the same data.
+// newRidge returns the regression y = Xv + ε with ‖v‖ about 1 and ε of variance 1/100.
 func newRidge(n, m int) *ridge {
 	p := &ridge{lambda: float64(n + m), x: backend.NewHost[float64](n, m), y: backend.NewHost[float64](n, 1)}
 	rng := rand.New(rand.NewPCG(uint64(n), uint64(m)))
@@ -133,8 +130,7 @@ func (p *ridge) normal(r []float64) []float64 {
 	return v.RawVector().Data
 }
 
-// residual returns ‖Xᵀ(y − Xw) − λw‖ / ‖Xᵀy‖, the residual of the primal system, for a w of either
-// form.
+// residual returns ‖Xᵀ(y − Xw) − λw‖ / ‖Xᵀy‖, the residual of the primal system, for a w of either form.
 func (p *ridge) residual(w []float64) float64 {
 	var xw mat.VecDense
 	xw.MulVec(matrixOf(p.x), mat.NewVecDense(len(w), w))
@@ -143,14 +139,11 @@ func (p *ridge) residual(w []float64) float64 {
 	return floats.Norm(residual, 2) / floats.Norm(p.normal(p.y.Data), 2)
 }
 
-// limit bounds the residual of the primal system for a w that either form has computed. The system
-// that was solved has a residual of at most the tolerance τ.
-//
-// The residual r = y − (XXᵀ + λI)α of the dual system has ‖r‖ ≤ τ‖y‖. For w = Xᵀα the residual of
-// the primal system is Xᵀr, and ‖Xᵀr‖ ≤ τ‖X‖‖y‖. The primal form obeys the same bound, because
-// ‖Xᵀy‖ ≤ ‖X‖‖y‖. The solver and this package both compute a residual, each with a rounding error
-// of at most 2(n + m)u‖X‖²‖w‖ for the unit roundoff u and the Frobenius norm of X (Higham 2002,
-// section 3.5). Here ‖w‖ ≤ ‖y‖/(2√λ), because the singular values σ of X have σ/(σ² + λ) ≤ 1/(2√λ).
+// limit bounds the residual of the primal system for a w that either form has computed to the tolerance τ:
+//   - For w = Xᵀα the residual is Xᵀr with r = y − (XXᵀ + λI)α and ‖r‖ ≤ τ‖y‖, so that it is at most τ‖X‖‖y‖.
+//   - For the primal form it is at most τ‖Xᵀy‖, which is not larger.
+//   - The solver and this package both compute a residual, with a rounding error of at most 2(n + m)u‖X‖²‖w‖ for
+//     the unit roundoff u and the Frobenius norm of X (Higham 2002, section 3.5), where ‖w‖ ≤ ‖y‖/(2√λ).
 func (p *ridge) limit() float64 {
 	x, y := floats.Norm(p.x.Data, 2), floats.Norm(p.y.Data, 2)
 	rounding := 2 * p.lambda * 0x1p-53 * x / math.Sqrt(p.lambda) // λ = n + m
@@ -208,11 +201,10 @@ func (r *Result) grids() []*grid {
 	return list
 }
 
-// equalAt returns the number n of samples at which, for m features, both forms take the same time.
-// For larger n the primal form is faster. Between the last n at which the dual form is faster and
-// the next n, log n is interpolated linearly in the logarithm of the ratio of the times. equalAt
-// returns 0 if the primal form is faster at every n, and Inf if the dual form is faster at the
-// largest n.
+// equalAt returns the number n of samples at which, for m features, both forms take the same time. Between the
+// last n at which the dual form is faster and the next n, log n is interpolated linearly in the logarithm of the
+// ratio of the times. equalAt returns 0 if the primal form is faster at every n, and Inf if the dual form is
+// faster at the largest n.
 func (g *grid) equalAt(m int) float64 {
 	equal, previous, previousN := 0.0, math.NaN(), 0
 	for _, n := range g.n {
@@ -264,7 +256,6 @@ func crossoverReport(r *Result, p *Report) {
 }
 
 // table returns a table of the faster form at each point, and of the factor by which it is faster.
-// The chart shows the number of samples at which both forms take the same time.
 func (g *grid) table() *Table {
 	t := &Table{
 		Title: g.title + ": the faster form, and how many times as fast as the other",

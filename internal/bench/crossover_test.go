@@ -45,8 +45,8 @@ func TestCrossover(t *testing.T) {
 	}
 }
 
-// TestRidgeResidual checks the limit of the residual with the w from gonum's Cholesky of the normal
-// equations. This w is within the limit, but with a relative error of 10⁻⁶ it is not.
+// TestRidgeResidual checks that the w from gonum's Cholesky of the normal equations is within the limit, but with
+// a relative error of 10⁻⁶ it is not.
 func TestRidgeResidual(t *testing.T) {
 	for _, size := range [][2]int{{30, 12}, {12, 30}, {20, 20}, {1, 1}} {
 		p := newRidge(size[0], size[1])
@@ -142,8 +142,7 @@ func TestEqualTimes(t *testing.T) {
 	}
 }
 
-// TestCrossoverWithoutMemory checks that a form that exceeds the memory is skipped, with the
-// reason.
+// TestCrossoverWithoutMemory checks that a form that exceeds the memory is skipped, with the reason.
 func TestCrossoverWithoutMemory(t *testing.T) {
 	r, err := Benchmark{Kind: CrossoverKind, Sizes: []int{100}, Widths: []int{4}, Devices: []string{"ref"}, Memory: 20000}.Run(t.Context())
 	if err != nil {
@@ -157,8 +156,7 @@ func TestCrossoverWithoutMemory(t *testing.T) {
 	}
 }
 
-// BenchmarkRidge measures Mercer's entries of `mercer bench crossover`: both forms for square problems, for
-// problems with four times as many samples as features, and with four times as many features as samples.
+// BenchmarkRidge measures Mercer's entries of `mercer bench crossover`, for square, tall and wide problems.
 func BenchmarkRidge(b *testing.B) {
 	dev, err := backend.Open("", backend.Config{})
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// DevicesKind compares the devices of this machine with each other over a range of n, on the data
-// of synthetic.go:
+// DevicesKind compares the devices of this machine with each other over a range of n, on the data of synthetic.go:
 //
 //	gram    K = k(X, X), X and K on the device
 //	mul     K·v without storing K, X and v on the device
@@ -22,8 +21,7 @@ import (
 //	fit     from X and y in Go memory to α in Go memory, including transfers
 //	solve   like fit, by the solver that Mercer chooses, to a residual of 1e-10
 //
-// If Python has torch or cupy, these libraries run all operations except solve, on the GPU if there
-// is one. The Notes give the reason why a GPU is missing.
+// If Python has torch or cupy, these libraries run all operations except solve, on the GPU if there is one.
 const DevicesKind = "devices"
 
 func runDevices(ctx context.Context, b Benchmark) (*Result, error) {
@@ -147,8 +145,7 @@ func operationEntries[T backend.Float](w *setup, operation, precision string, s 
 	return list, nil
 }
 
-// peerOperation returns the entry of an operation of a Python library. For a fit, it reads the
-// solution from the Python process and checks it. The results of other operations are not checked.
+// peerOperation returns the entry of an operation of a Python library. Only the result of a fit is checked.
 func peerOperation[T backend.Float](p Peer, operation, precision string, j judge, x, y backend.Host[T]) Entry {
 	k := contest{task: "only_" + operation, parameters: j.parameters(), sendData: putAll(x, y), result: alphaOf(j.synthetic)}
 	if operation == "fit" {

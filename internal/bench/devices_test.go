@@ -145,8 +145,7 @@ func TestDevicesRefusals(t *testing.T) {
 			t.Errorf("%+v: got %v", test.d, err)
 		}
 	}
-	// Benchmarks skip an operation whose matrices exceed the device's memory, but measure an operation
-	// without a matrix.
+	// An operation whose matrices exceed the device's memory is skipped.
 	d := Benchmark{Kind: DevicesKind, Names: []string{"gram", "mul"}, Precisions: []string{"float32"}, Sizes: []int{600}, Features: 2, Devices: []string{"ref"}, Peers: []string{}, Memory: 1 << 20}
 	r, err := d.Run(t.Context())
 	if err != nil {

@@ -46,9 +46,9 @@ type Differences struct {
 // significance is the probability that the test reports a difference where there is none.
 const significance = 0.05
 
-// DiffOf compares two measurements. A timing is slower or faster beyond noise if the medians differ
-// by more than minChange (0.02 means 2 %) and the p-value of the Mann–Whitney test is below
-// significance. The test needs four timings from each measurement.
+// DiffOf compares two measurements. A timing is slower or faster beyond noise if the medians differ by more than
+// minChange (0.02 means 2 %) and the p-value of the Mann–Whitney test is below significance. The test needs four
+// timings from each measurement.
 func DiffOf(before, after *Result, minChange float64) (*Differences, error) {
 	if before.Kind != after.Kind {
 		return nil, fmt.Errorf("bench: compare: the first result was measured by bench %s, the second by bench %s", before.Kind, after.Kind)
@@ -111,9 +111,8 @@ func difference(oldRun, run *Run, minChange float64) Difference {
 	return x
 }
 
-// fewestTimings is the number of timings that the test needs from each measurement to reach the
-// level significance. The smallest p-value of the test is 2/(8 choose 4) = 0.029 for four timings
-// each, and 0.1 for three.
+// fewestTimings is the number of timings that the test needs from each measurement: for three each, the smallest
+// p-value of the test is 0.1.
 const fewestTimings = 4
 
 // notesOf describes the differences in the conditions of two measurements.
@@ -144,8 +143,8 @@ func notesOf(before, after *Result) []string {
 	return list
 }
 
-// Text returns a text for a terminal with the drift of the machine and the differences beyond
-// noise, slower timings first. If all is true, the text has all differences.
+// Text returns a text for a terminal with the drift of the machine and the differences beyond noise, or all
+// differences if all is true, slower timings first.
 func (d *Differences) Text(all bool) string {
 	var b strings.Builder
 	for _, line := range d.Notes {

@@ -41,17 +41,15 @@ func TestDifference(t *testing.T) {
 		if len(d.List) != 2 || d.List[0].Verdict != test.want || d.Drift != 1 {
 			t.Errorf("%s: %+v", test.name, d)
 		}
-		// Of the 70 ways to divide eight values into two samples of four, 2 give samples that do not
-		// overlap.
+		// Of the 70 ways to divide eight values into two samples of four, 2 give samples without overlap.
 		if test.want == Slower && math.Abs(d.List[0].P-2./70) > 0x1p-50 {
 			t.Errorf("p = %v", d.List[0].P)
 		}
 	}
 }
 
-// TestNoDifference compares pairs of samples of the same distribution. On average, the fraction of
-// pairs that differ is at most the level significance. Among 2000 pairs the fraction exceeds 12 %
-// with a probability of at most 3e-9 (Hoeffding's inequality: exp(−2·2000·0.07²)).
+// TestNoDifference compares pairs of samples of the same distribution. At most the fraction significance of the
+// pairs may differ; 12 % is exceeded with a probability of at most 3e-9 (Hoeffding).
 func TestNoDifference(t *testing.T) {
 	const seed, trials = 3, 2000
 	t.Logf("seed %d", seed)

@@ -12,8 +12,7 @@ import (
 	"github.com/mercer-go/mercer/internal/bench/peer"
 )
 
-// entries creates the entries of a case. The result of the first device is the reference for all
-// other results.
+// entries creates the entries of a case. The result of the first device is the reference for all other results.
 func entries[T backend.Float](ctx context.Context, c *blasBench, r routine, threads, n int,
 	queue func(backend.Device) backend.Backend[T], routines func(*peer.Library) peer.Routines[T]) ([]Entry, error) {
 	p := newProblem[T](r, n)
@@ -66,8 +65,8 @@ func entries[T backend.Float](ctx context.Context, c *blasBench, r routine, thre
 	return list, nil
 }
 
-// deviceEntry runs a routine on a device. If the device can use Go memory, the routine uses the
-// operands of p in place. Otherwise the entry copies them to the device before every run.
+// deviceEntry runs a routine on a device, on the operands of p if the device can use Go memory, and otherwise on
+// copies.
 func deviceEntry[T backend.Float](q backend.Backend[T], p *problem[T]) (Entry, error) {
 	var e Entry
 	mem := placer[T]{q: q}
@@ -97,8 +96,7 @@ func deviceEntry[T backend.Float](q backend.Backend[T], p *problem[T]) (Entry, e
 	return e, nil
 }
 
-// ceilingEntry times multiply-adds on one core, for about a millisecond. The number of operations
-// for the rate is multiplied by the number of threads.
+// ceilingEntry times multiply-adds on one core, for about a millisecond.
 func ceilingEntry(d backend.Device, single bool, threads int) Entry {
 	const flops = 5e7
 	run := func() float64 { return d.(ceiling).Ceiling(single, flops) }
@@ -109,18 +107,16 @@ func ceilingEntry(d backend.Device, single bool, threads int) Entry {
 	}
 }
 
-// copyBytes is the number of bytes in each copy that measures the bandwidth of the memory. It
-// exceeds the size of all caches. Tests set a smaller number.
+// copyBytes is the number of bytes in each copy that measures the bandwidth of the memory. It exceeds the size of
+// all caches.
 var copyBytes = 128 << 20
 
-// memoryEntry times a copy by the given number of goroutines. From the bandwidth of the copy it
-// computes the rate of a routine that executes flops operations and moves the given number of
-// bytes.
+// memoryEntry times a copy by the given number of goroutines, and computes from it the rate of a routine that
+// executes flops operations and moves the given number of bytes.
 func (c *blasBench) memoryEntry(flops, bytes float64, threads int) Entry {
 	if c.memory[0] == nil {
 		c.memory = [2][]byte{make([]byte, copyBytes), make([]byte, copyBytes)}
-		// Write to every page: before the first write, all pages share one physical page, which stays in
-		// the cache.
+		// Before the first write, all pages share one physical page, which stays in the cache.
 		for i := range c.memory[0] {
 			c.memory[0][i] = byte(i)
 		}

@@ -24,12 +24,11 @@ import (
 //	lasso      a path of 100 penalties, also by glmnet
 //	logistic   logistic regression of two classes, also by glmnet and LIBLINEAR
 //
-// The data of linear, lasso and logistic are generated in linear.go, and those of the other fits in
-// synthetic.go. All implementations get the same kernel, λ, precision and number of threads. One
-// routine computes the residuals of all results. For lasso and logistic the residual is the excess
-// of the objective over its minimum, with the same limit for all implementations. The file
-// sparse.go has the fits of sparse data. Only ridge is also measured in float32. The times include
-// transfers to a GPU and back, but not importing a library and passing the data to it.
+// All implementations get the same kernel, λ, precision and number of threads. One routine computes the residuals
+// of all results. For lasso and logistic the residual is the excess of the objective over its minimum, with the
+// same limit for all implementations. The file sparse.go has the fits of sparse data. Only ridge is also measured
+// in float32. The times include transfers to a GPU and back, but not importing a library and passing the data to
+// it.
 const FitKind = "fit"
 
 const (
@@ -74,14 +73,12 @@ func runFit(ctx context.Context, b Benchmark) (*Result, error) {
 	return r, nil
 }
 
-// fits returns an error if the matrices that gonum and scikit-learn store exceed the memory for a
-// size.
+// fits returns an error if the matrices of gonum and scikit-learn exceed the memory for a size.
 func (c *fitBench) fits() error {
 	if c.Data == sparseData || !slices.Contains(c.Peers, "gonum") && !slices.Contains(c.Peers, sklearn) {
 		return nil // all other implementations check their memory themselves
 	}
-	// Cholesky in scikit-learn stores K, a copy of K and the factor. Before Cholesky, scikit-learn
-	// computes the pairwise distances.
+	// scikit-learn stores K, a copy of K and the factor, and before that the pairwise distances.
 	n := slices.Max(c.Sizes)
 	return refuse(FitKind, "n =", "the four matrices that gonum and scikit-learn may hold", n, c.judges.Info().Memory,
 		func(n int) int64 { return 4 * 8 * int64(n) * int64(n) })

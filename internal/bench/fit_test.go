@@ -73,7 +73,7 @@ func TestFit(t *testing.T) {
 			}
 			if fit == "lasso" || fit == "logistic" {
 				// Each implementation tries tolerances in decreasing order until the objective is within the
-				// limit. The objective may lie anywhere within the limit.
+				// limit.
 				if !ok || !(residual <= linearLimit) || !(residual >= -1e-12) || !(run.Metrics[toleranceMetric] > 0) || !run.Timed() {
 					t.Errorf("%v: %s: %+v", c.Case, e.Name, run)
 				}
@@ -83,8 +83,7 @@ func TestFit(t *testing.T) {
 				t.Errorf("%v: %s: %+v, residual at most %.2g", c.Case, e.Name, run, limit)
 			}
 		}
-		// All implementations solve the same problem: their predictions must agree. If the systems are
-		// equal, the predictions differ only by the residuals and the rounding of float32.
+		// All implementations solve the same problem: their predictions must agree, up to residuals and rounding.
 		var errors []float64
 		for _, run := range c.Runs {
 			if v, ok := run.Metrics[rmseMetric]; ok {
@@ -173,8 +172,7 @@ func TestJudge(t *testing.T) {
 	}
 	checkClose := func(name string, got, want float64) {
 		t.Helper()
-		// A sum of about n terms of size 1 has an error of about n roundings. The denominators are at
-		// least 1.
+		// A sum of about n terms of size 1 has an error of about n roundings.
 		if math.Abs(got-want) > 100*n*0x1p-52 {
 			t.Errorf("%s: got %v, want %v", name, got, want)
 		}
@@ -209,8 +207,7 @@ func TestJudge(t *testing.T) {
 	}
 	checkClose("residual of the normal equations", got, mat.Norm(&gradient, 2)/mat.Norm(&b, 2))
 
-	// For f = 0 the gap is the whole objective. At a solution the gap is small, and may be negative
-	// only by rounding.
+	// For f = 0 the gap is the whole objective.
 	if got, err = j.gap(function{points: s.x, coef: make([]float64, n)}, svrC, svrEpsilon); err != nil {
 		t.Fatal(err)
 	}
@@ -251,13 +248,13 @@ func TestFitRefusals(t *testing.T) {
 	}
 }
 
-// TestLinearBounds checks that the minimum lies between the lower bound and the objective, and that the
-// lower bound equals the objective at the minimum. For the lasso with an orthogonal design the minimum
-// is known in closed form. For logistic regression with one weight the test finds it on a grid.
+// TestLinearBounds checks that the minimum lies between the lower bound and the objective, and that the lower
+// bound equals the objective at the minimum: in closed form for the lasso with an orthogonal design, and on a grid
+// for logistic regression with one weight.
 func TestLinearBounds(t *testing.T) {
 	_, newJudge := openJudge(t)
-	// For X = 2I, each coordinate minimizes ½(y − 2w)² + μ|w|. The minimizer has 2|w| = max(|y| −
-	// μ/2, 0). The minimum is ½y² if |y| ≤ μ/2, and otherwise μ|y|/2 − μ²/8.
+	// For X = 2I, each coordinate minimizes ½(y − 2w)² + μ|w|. The minimum is ½y² if |y| ≤ μ/2, and otherwise
+	// μ|y|/2 − μ²/8.
 	const n, mu = 6, 1.5
 	s := &synthetic{x: backend.NewHost[float64](n, n), y: backend.NewHost[float64](n, 1), lambda: 1}
 	w, want := backend.NewHost[float64](n, 1), 0.0
@@ -291,16 +288,15 @@ func TestLinearBounds(t *testing.T) {
 	}
 	for _, v := range []float64{0, argmin} {
 		values, lower := newJudge(pair).logisticObjectives(backend.Host[float64]{Rows: 1, Cols: 1, Stride: 1, Data: []float64{v}})
-		// The best point of the grid is within 1e-5 of the minimizer, and the curvature there is below 5.
+		// The best point of the grid is within 1e-5 of the minimizer.
 		if lower[0] > minimum || values[0] < minimum-1e-9 || v == argmin && lower[0] < minimum-1e-8 {
 			t.Errorf("logistic at %v: %v, at least %v; the minimum is %v", v, values, lower, minimum)
 		}
 	}
 }
 
-// TestFitSparse runs every fit of sparse data once, with every installed library. The texts are
-// random letters from a fixed seed. Half of the texts of each class contain a word that occurs in
-// no text of the other class.
+// TestFitSparse runs every fit of sparse data once, with every installed library. Half of the random texts of each
+// class contain a word that occurs in no text of the other class.
 func TestFitSparse(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	var table strings.Builder
@@ -350,8 +346,7 @@ func TestFitSparse(t *testing.T) {
 				}
 				continue
 			}
-			// The residual is negative if an objective is below its lower bound. Only the rounding errors of
-			// about 10⁴ additions may cause this.
+			// Only rounding errors may make the residual negative.
 			if residual, ok := run.Metrics[residualMetric]; !ok || !(residual >= -1e-12 && residual <= linearLimit) {
 				t.Errorf("%v: %s: residual %v, at most %v", c.Case, e.Name, residual, linearLimit)
 			}

@@ -45,13 +45,14 @@ func (c *fitBench) ridge(j judge, precision string) contest {
 	return k
 }
 
-// ridgeLimit bounds the residual of a direct solver. For the unit roundoff u, an element of K has a
-// relative error of at most (d + 8)u, from the d products of the distance and from exp. The
-// factorization and the two triangular solves each have a backward error of γ = 10√n·u with
-// probability practically 1 (Higham and Mary 2019). The total ‖ΔK‖ is at most n·(2γ + (d + 8)u),
-// and ‖α‖ ≤ ‖y‖/λ. In float32 the rounding of X changes the exponent of exp by less than 4u for
-// almost every pair of rows. The limit is at most 1/2, because an α with a larger residual is not a
-// solution in any precision.
+// ridgeLimit bounds the residual of a direct solver, for the unit roundoff u:
+//   - An element of K has a relative error of at most (d + 8)u, from the distance and from exp; in float32 the
+//     rounding of X adds less than 4u.
+//   - The factorization and the two triangular solves each have a backward error of γ = 10√n·u with probability
+//     practically 1 (Higham and Mary 2019).
+//   - The total ‖ΔK‖ is at most n·(2γ + (d + 8)u), and ‖α‖ ≤ ‖y‖/λ.
+//
+// The limit is at most 1/2.
 func ridgeLimit(n, d int, precision string, lambda float64) float64 {
 	unit := roundoff[float64]()
 	if precision == "float32" {
@@ -83,8 +84,7 @@ func alphaOf(s *synthetic) func(*pypeer.Process) (function, error) {
 	}
 }
 
-// direct solves (K + λI)α = y by Cholesky in the precision of T. It uses packed storage if the
-// device supports it.
+// direct solves (K + λI)α = y by Cholesky in the precision of T. It uses packed storage if the device supports it.
 func direct[T backend.Float](q backend.Backend[T], k kernels.Kernel, x, y backend.Host[T], lambda T) (alpha backend.Host[T], err error) {
 	alpha = backend.NewHost[T](y.Rows, y.Cols)
 	mem := placer[T]{q: q}
@@ -166,8 +166,8 @@ func (c *fitBench) byGonum(p Peer, s *synthetic, precision string) competitor {
 // centersSeed is the seed with which scikit-learn draws the centers for all implementations.
 const centersSeed = 7
 
-// nystrom returns the contest of kernel ridge regression with M centers. If scikit-learn is
-// installed, its Nystroem draws the centers, so that all implementations solve the same problem.
+// nystrom returns the contest of kernel ridge regression with M centers, which scikit-learn draws for all
+// implementations if it is installed.
 func (c *fitBench) nystrom(j judge) contest {
 	s, n := j.synthetic, j.x.Rows
 	m := c.Centers
@@ -227,11 +227,13 @@ func (c *fitBench) nystrom(j judge) contest {
 	return k
 }
 
-// nystromLimit bounds the residual, divided by ‖Φᵀy‖, of a solution that uses S^(−1/2), as in
-// scikit-learn. Here Φ = k(X, c) and S = k(c, c) for M centers c, and u is the unit roundoff.
-// Without eigenvalues negligible relative to λ, the condition number κ of S is at most M/λ.
-// ΦS^(−1/2) has a relative error of √κ·(d + 8 + 10√M)u. Solving the normal equations adds an error
-// of 10√n·u·n/λ. The factor 1000 covers the ratio of matrix norms to ‖Φᵀy‖ for targets of mean 0.
+// nystromLimit bounds the residual, divided by ‖Φᵀy‖, of a solution that uses S^(−1/2), as in scikit-learn. Here Φ
+// = k(X, c) and S = k(c, c) for M centers c, and u is the unit roundoff:
+//   - The condition number κ of S, without negligible eigenvalues, is at most M/λ.
+//   - ΦS^(−1/2) has a relative error of √κ·(d + 8 + 10√M)u.
+//   - Solving the normal equations adds an error of 10√n·u·n/λ.
+//
+// The factor 1000 covers the ratio of matrix norms to ‖Φᵀy‖.
 func nystromLimit(n, m, d int, lambda float64) float64 {
 	u := 0x1p-53
 	formError := math.Sqrt(float64(m)/lambda) * (float64(d) + 8 + 10*math.Sqrt(float64(m))) * u
@@ -252,10 +254,8 @@ func (c *fitBench) svr(j judge) contest {
 	k := contest{task: "svr", peers: []string{sklearn}, parameters: s.parameters(), sendData: putAll(s.x, s.y)}
 	k.parameters["c"], k.parameters["epsilon"], k.parameters["tol"], k.parameters["cache"] = svrC, svrEpsilon, svrTol, svrCache
 	k.residual = func(f function) (float64, error) { return j.gap(f, svrC, svrEpsilon) }
-	// SMO ends when no pair of samples violates the optimality conditions by more than tol (Fan, Chen
-	// and Lin 2005). Then there is a b for which each residual y_i − f(x_i) differs by at most tol
-	// from a value that satisfies the conditions, and each sample adds at most tol·C to the gap. The b
-	// of SMO is a mean over samples and may differ. The factor 2 allows for this difference.
+	// SMO ends when no pair of samples violates the optimality conditions by more than tol (Fan, Chen and Lin
+	// 2005). For some b, each sample then adds at most tol·C to the gap. The factor 2 allows for another b.
 	k.limit = 2 * svrTol * svrC * float64(s.x.Rows) / j.idle(svrC, svrEpsilon)
 	k.result = func(p *pypeer.Process) (function, error) {
 		beta, err := p.Get("beta")
@@ -334,8 +334,7 @@ func (c *fitBench) neighbors(j judge) contest {
 
 func matrixOf(h backend.Host[float64]) *mat.Dense { return mat.NewDense(h.Rows, h.Cols, h.Data) }
 
-// file returns the contest of three steps: read a CSV file, fit a kernel ridge model, save it in a
-// file.
+// file returns the contest of three steps: read a CSV file, fit a kernel ridge model, save it in a file.
 func (c *fitBench) file(j judge) (contest, error) {
 	s, table := j.synthetic, filepath.Join(c.folder, "table.csv")
 	k := contest{task: "file", peers: []string{sklearn}, parameters: s.parameters(), result: alphaOf(s), residual: j.residual, limit: ridgeLimit(j.x.Rows, c.Features, "float64", s.lambda)}

@@ -16,11 +16,9 @@ const GoKind = "go"
 
 const mercerName = "mercer"
 
-// ReadGoBench makes a Result from the output of go test -bench. After its own name, the name of
-// each benchmark must consist of key=value pairs. The value of the key nameKey names the
-// implementation (Mercer is "mercer"). The other pairs form the case. If nameKey is empty, all
-// timings are Mercer's. Each line is one timing. Unlike a Runner, go test does not interleave the
-// implementations.
+// ReadGoBench makes a Result from the output of go test -bench. After its own name, the name of each benchmark
+// must consist of key=value pairs. The value of the key nameKey names the implementation (Mercer is "mercer"). The
+// other pairs form the case. If nameKey is empty, all timings are Mercer's. Each line is one timing.
 func ReadGoBench(from io.Reader, nameKey string, measured time.Time) (*Result, error) {
 	r := &Result{Schema: Schema, Kind: GoKind, Started: measured, Machine: Machine{Go: runtime.Version(), Mercer: revision()}}
 	in := benchfmt.NewReader(from, "")
@@ -88,9 +86,8 @@ func (r *Result) imported() {
 	}
 }
 
-// runOf returns the run of an implementation in a case. It adds the run if there is none. An
-// implementation belongs to Mercer if its name begins with mercerName. The pointer is valid until
-// the next call.
+// runOf returns the run of an implementation in a case. It adds the run if there is none. An implementation
+// belongs to Mercer if its name begins with mercerName. The pointer is valid until the next call.
 func (r *Result) runOf(c Case, impl Implementation) *Run {
 	if r.Implementation(impl.Name) == nil {
 		if impl.Kind = PeerKind; strings.HasPrefix(impl.Name, mercerName) {

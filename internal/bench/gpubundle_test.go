@@ -64,9 +64,9 @@ func minimalPath(t *testing.T) string {
 	return folder
 }
 
-// TestGPUBundleScript runs the script with programs that record their arguments. It checks that the
-// script runs every step that fits the budget and writes three files, and that it fails if a step
-// fails, if no test runs, or if cuSOLVER or a GPU is missing.
+// TestGPUBundleScript runs the script with programs that record their arguments. The script must run every step
+// that fits the budget and write three files, and fail if a step fails, if no test runs, or if cuSOLVER or a GPU
+// is missing.
 func TestGPUBundleScript(t *testing.T) {
 	required.Program(t, "sh", "sh")
 	required.Program(t, "sh", "gzip")

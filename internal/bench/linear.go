@@ -15,14 +15,13 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// linearLimit bounds the excess of a linear model's objective over its minimum, relative to the
-// objective of w = 0. Each implementation uses the largest of its tolerances for which the excess
-// is within this limit. All times are then for comparable objectives.
+// linearLimit bounds the excess of a linear model's objective over its minimum, relative to the objective of w =
+// 0. Each implementation uses the largest of its tolerances for which the excess is within this limit.
 const linearLimit = 1e-6
 
-// atEqualObjective returns w with a different first run, which tries tolerances in decreasing order
-// until the residual is at most linearLimit. Later runs use the last of these tolerances. set passes a
-// tolerance to the implementation. The time of the first run is that of the last attempt, or w.Took.
+// atEqualObjective returns w with a different first run, which tries tolerances in decreasing order until the
+// residual is at most linearLimit. Later runs use the last of these tolerances. The argument set passes a
+// tolerance to the implementation.
 func (w competitor) atEqualObjective(set func(tol float64), residual func(function) (float64, error)) competitor {
 	fit, duration, result := w.Run, w.Took, w.result
 	var last time.Duration
@@ -103,8 +102,7 @@ type linearProblem struct {
 	zero       float64 // F(0)
 }
 
-// excess returns the largest (F − F*)/F(0) over the columns of W, where F* is a lower bound on the
-// minimum.
+// excess returns the largest (F − F*)/F(0) over the columns of W, where F* is a lower bound on the minimum.
 func (p *linearProblem) excess(f function) (largest float64, err error) {
 	if w := f.linear; w.Rows != p.x.Cols || w.Cols != len(p.lower) {
 		return 0, fmt.Errorf("bench: fit: the matrix of the coefficients is %d × %d, want %d × %d", w.Rows, w.Cols, p.x.Cols, len(p.lower))
@@ -116,9 +114,8 @@ func (p *linearProblem) excess(f function) (largest float64, err error) {
 	return largest, nil
 }
 
-// lassoObjectives returns ½‖y − Xw‖² + μ‖w‖₁ for the μ of each column. The lower bound on the
-// minimum is the dual objective ½‖y‖² − ½‖y − θ‖² at θ = s(y − Xw) with the largest s ≤ 1 for which
-// ‖Xᵀθ‖∞ ≤ μ.
+// lassoObjectives returns ½‖y − Xw‖² + μ‖w‖₁ for the μ of each column. The lower bound on the minimum is the dual
+// objective ½‖y‖² − ½‖y − θ‖² at θ = s(y − Xw) with the largest s ≤ 1 for which ‖Xᵀθ‖∞ ≤ μ.
 func (j judge) lassoObjectives(mus []float64) func(backend.Host[float64]) (values, lower []float64) {
 	return func(w backend.Host[float64]) (values, lower []float64) {
 		var r, g mat.Dense

@@ -129,8 +129,7 @@ func (c *mnistBench) fit(name string, dev backend.Device, x, y *mat.Dense) (lear
 	return learners.KernelRidge{Kernel: kernel, Lambda: mnistLambda}.Fit(c.ctx, dev, x, indicators, o)
 }
 
-// digits returns the predicted digits. predictions has either one column of digits, or ten
-// indicators.
+// digits returns the predicted digits. predictions has either one column of digits, or ten indicators.
 func digits(predictions *mat.Dense) []float64 {
 	rows, columns := predictions.Dims()
 	out := make([]float64, rows)

@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// TestMNIST measures the fits on four files of small images. The digit of an image is the position
-// of its only bright pixel. The test checks that every implementation classifies all test images
-// correctly.
+// TestMNIST measures the fits on four files of small images. The digit of an image is the position of its only
+// bright pixel, so that every implementation must classify all test images correctly.
 func TestMNIST(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name string, magic uint32, shape []uint32, data []byte) {

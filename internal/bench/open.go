@@ -13,9 +13,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// openDevices opens devices by name. If several names denote the same device, it opens the device
-// once. If a device cannot be opened, it returns the error and the devices that it has already
-// opened.
+// openDevices opens devices by name, each device once. If a device cannot be opened, it returns the error and the
+// devices that it has already opened.
 func openDevices(names []string, c backend.Config) (list []backend.Device, err error) {
 	for _, name := range names {
 		d, err := backend.Open(name, c)
@@ -86,8 +85,7 @@ func ownImplementation(d backend.Device) Implementation {
 	return Implementation{Name: ownName(d), Kind: OwnKind, Device: i.Device, Threads: i.Threads, Detail: i.Instruction + ", " + i.Processor}
 }
 
-// implementation returns the Implementation of a library. A threads of 0 means that the number is
-// unknown.
+// implementation returns the Implementation of a library. A threads of 0 means that the number is unknown.
 func (p Peer) implementation(threads int) Implementation {
 	e := Implementation{Name: p.Name, Kind: PeerKind, Missing: p.Missing, Threads: threads}
 	switch {
@@ -115,8 +113,7 @@ func ceilingImplementation(d backend.Device) Implementation {
 	}
 }
 
-// exceeds returns the reason why matrices of the given size do not fit on a device, or "" if they
-// fit.
+// exceeds returns the reason why matrices of the given size do not fit on a device, or "" if they fit.
 func exceeds(bytes int64, d backend.Device) string {
 	memory := d.Info().Memory
 	if bytes <= memory {

@@ -84,8 +84,7 @@ func (o *operand[T]) entry(operation string, residualLimit, productLimit float64
 	return e, mem.freeOnError()
 }
 
-// ones returns a column of ones. The terms of its product with K do not cancel, because no element
-// of K is negative.
+// ones returns a column of ones. The terms of its product with K do not cancel.
 func (o *operand[T]) ones() backend.Host[T] {
 	n := o.x.Rows
 	return backend.Host[T]{Rows: n, Cols: 1, Stride: 1, Data: slices.Repeat([]T{1}, n)}

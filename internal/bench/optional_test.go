@@ -36,9 +36,8 @@ func TestOptionalEntryMayFail(t *testing.T) {
 	}
 }
 
-// TestExponent checks that exponent finds a known exponent, up to the rounding error of a
-// well-conditioned least squares problem of logarithms below 30. For too few sizes there is no
-// exponent.
+// TestExponent checks that exponent finds a known exponent, up to the rounding error of a well-conditioned least
+// squares problem of logarithms below 30. For too few sizes there is no exponent.
 func TestExponent(t *testing.T) {
 	r := &Result{Implementations: []Implementation{{Name: "one"}}}
 	for _, n := range []int{10, 30, 100, 300} {

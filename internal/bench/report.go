@@ -10,8 +10,8 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Report is a Result in the form of tables. Its methods write text and Markdown, and package
-// bench/report writes HTML, all with the same tables.
+// Report is a Result in the form of tables. Its methods write text and Markdown, and package bench/report writes
+// HTML.
 type Report struct {
 	Title  string
 	Answer string // the main result in one or two sentences
@@ -19,8 +19,7 @@ type Report struct {
 	Tables []*Table
 }
 
-// reports holds a function for each kind of Result, which adds the answer and the tables to the
-// Report.
+// reports holds a function for each kind of Result, which adds the answer and the tables to the Report.
 var reports = map[string]func(*Result, *Report){
 	BLASKind: blasReport, CrossoverKind: crossoverReport, FitKind: fitReport, ScaleKind: scaleReport,
 	DevicesKind: devicesReport, MNISTKind: mnistReport, GoKind: goReport, RunsKind: runsReport,
@@ -87,8 +86,7 @@ func fitReport(r *Result, p *Report) {
 	p.add(r.tables("n", metric(rmseMetric, ""), "error on rows held out (RMSE)", figures)...)
 }
 
-// devicesReport adds tables of the times with the fastest device at each n. They show the smallest
-// n at which a GPU is faster than the processor.
+// devicesReport adds tables of the times with the fastest device at each n.
 func devicesReport(r *Result, p *Report) {
 	p.Title = "Devices"
 	anyRun := func(*Run) bool { return true }

@@ -11,8 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// sample returns a result. Its implementations are two devices, a library, a library without a
-// routine, a missing library, and a ceiling.
 func sample() *Result {
 	r := &Result{
 		Schema: Schema, Kind: "blas", Started: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Seconds: 12,
@@ -118,8 +116,7 @@ func TestFieldNamesOfJSON(t *testing.T) {
 	}
 }
 
-// almostEqual reports whether a and b are equal up to the rounding errors of a small number of
-// operations.
+// almostEqual reports whether a and b are equal up to the rounding errors of a small number of operations.
 func almostEqual(a, b float64) bool { return a-b < 8*0x1p-53*b && b-a < 8*0x1p-53*b }
 
 func TestReadRefuses(t *testing.T) {
@@ -163,8 +160,7 @@ func textOf(t *testing.T, r *Result) string {
 	return p.Text()
 }
 
-// TestText checks that the tables have medians, ranges and shares, and that the text lists a
-// missing library once.
+// TestText checks that the tables have medians, ranges and shares, and that the text lists a missing library once.
 func TestText(t *testing.T) {
 	got := textOf(t, sample())
 	for _, want := range []string{

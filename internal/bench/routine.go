@@ -81,8 +81,7 @@ func newProblem[T backend.Float](r routine, n int) *problem[T] {
 			p.a.Row(i)[i] = 1
 		}
 	case "potrf":
-		// The elements of C − I have the variance 1/(16n), so that its norm is about 1/2 for large n
-		// (Wigner).
+		// The elements of C − I have the variance 1/(16n), so that its norm is about 1/2 for large n (Wigner).
 		p.input = random(n, n, math.Sqrt(3/(16*float64(n))))
 		for i := range n {
 			p.input.Row(i)[i] = 1
@@ -91,10 +90,9 @@ func newProblem[T backend.Float](r routine, n int) *problem[T] {
 	return p
 }
 
-// preparation returns the function that an entry calls before each of its runs. For an in-place
-// routine the function restores C. For other routines it fills C with NaN before the entry's first
-// run: otherwise an implementation that writes no result would pass the check with the result of
-// the previous entry.
+// preparation returns the function that an entry calls before each of its runs. For an in-place routine the
+// function restores C. For other routines it fills C with NaN before the entry's first run, so that an
+// implementation that writes no result fails the check.
 func (p *problem[T]) preparation() func() {
 	if p.inPlace {
 		return func() { copy(p.c.Data, p.input.Data) }
@@ -108,16 +106,15 @@ func (p *problem[T]) preparation() func() {
 
 func (p *problem[T]) check() *Check { return p.reference.check(p.c, p.triangle, p.bound) }
 
-// A reference is the result of the first implementation of a case. The results of the other
-// implementations are compared with the reference.
+// A reference is the result of the first implementation of a case.
 type reference[T backend.Float] struct {
 	want  backend.Host[T] // the first result; empty before
 	limit float64         // maximum relative difference from want
 }
 
-// check returns the norm of got minus the reference, divided by the norm of the reference. Both are
-// Frobenius norms, of the lower triangles if triangle is set. The first result becomes the
-// reference, with the limit bound(), and check returns nil for it.
+// check returns the norm of got minus the reference, divided by the norm of the reference (Frobenius norms, of the
+// lower triangles if triangle is set). The first result becomes the reference, with the limit bound(), and check
+// returns nil for it.
 func (r *reference[T]) check(got backend.Host[T], triangle bool, bound func() float64) *Check {
 	var empty backend.Host[T]
 	if r.want.Data == nil {
@@ -159,20 +156,14 @@ func roundoff[T backend.Float]() float64 {
 	return 0x1p-53
 }
 
-// bound returns a bound on the relative difference between the results of two correct
-// implementations. An inner product of n terms has an error of at most γ Σ|a_p b_p|. For the unit
-// roundoff u, γ = n·u always holds, and γ = 10·√n·u holds with probability practically 1 (Higham
-// and Mary 2019, theorem 2.4 with λ = 10). The bound counts the errors of both implementations.
-//
-// Products: the Frobenius norm of the error is at most γ‖|A||B|‖ ≤ γ‖A‖‖B‖.
-//
-// Triangular solves: |ΔX| ≤ γ |A⁻¹||A||X| (Higham 2002, theorem 8.5), where the absolute values in
-// each row and column of A − I add up to at most 1/2. The norm of |A⁻¹||A| is therefore at most
-// 1.5/(1 − 0.5) = 3.
-//
-// Cholesky: the computed factor is exact for C + ΔC with |ΔC_ij| ≤ γ √(c_ii c_jj) = γ (theorem
-// 10.3), so that ‖ΔC‖ ≤ γ·n. This changes the factor by at most ‖ΔC‖·κ/√2·‖L‖₂/‖C‖₂ (theorem 10.8).
-// The eigenvalues of C lie in 1 ± 0.6, so that κ ≤ 4 and ‖L‖₂/‖C‖₂ = ‖C‖₂^(−1/2) ≤ 1.
+// bound returns a bound on the relative difference between the results of two correct implementations, with γ =
+// 10·√n·u for the unit roundoff u, or n·u if this is smaller (Higham and Mary 2019, theorem 2.4 with λ = 10):
+//   - Products: the Frobenius norm of the error is at most γ‖A‖‖B‖.
+//   - Triangular solves: |ΔX| ≤ γ |A⁻¹||A||X| (Higham 2002, theorem 8.5). As the absolute values in each row and
+//     column of A − I add up to at most 1/2, the norm of |A⁻¹||A| is at most 1.5/(1 − 0.5) = 3.
+//   - Cholesky: the computed factor is exact for C + ΔC with ‖ΔC‖ ≤ γ·n (theorem 10.3). This changes the factor by
+//     at most ‖ΔC‖·κ/√2·‖L‖₂/‖C‖₂ (theorem 10.8). The eigenvalues of C lie in 1 ± 0.6, so that κ ≤ 4 and ‖L‖₂/‖C‖₂
+//     ≤ 1.
 func (p *problem[T]) bound() float64 {
 	n, size := float64(p.n), distance(p.want, backend.Host[T]{}, p.triangle)
 	gamma := min(n, 10*math.Sqrt(n)) * roundoff[T]()

@@ -43,17 +43,17 @@ type Progress struct {
 type Runner struct {
 	Repeats int           // number of timings of each entry in a case; 0 means 1
 	Sample  time.Duration // minimum time of a timing; a timing has several runs if one run is shorter
-	// Budget limits the total time that an entry's timings in a case take. A slow entry gets fewer
-	// timings, but at least one. 0 means no limit.
+	// Budget limits the total time of an entry's timings in a case. There is at least one timing. 0 means no
+	// limit.
 	Budget time.Duration
 	// Pause is the time before each timing. In this time the threads of the previous entry become idle.
 	Pause    time.Duration
 	Progress func(Progress) // receives the progress; may be nil
 }
 
-// A run shorter than warm is repeated before its timings. The repetitions bring processor, caches
-// and threads to full speed after the pause. For example, a fit of 75 ms takes 110 ms directly
-// after the pause (Zen 4, two processors, 2026-11-27). The pause has little effect on longer runs.
+// A run shorter than warm is repeated before its timings, to bring processor, caches and threads to full speed
+// after the pause. For example, a fit of 75 ms takes 110 ms directly after the pause (Zen 4, two processors,
+// 2026-11-27).
 const warm = 250 * time.Millisecond
 
 // Run measures the tasks. The Result also records the implementations, the machine, the time, the
@@ -79,9 +79,8 @@ func (r Runner) Run(ctx context.Context, kind string, implementations []Implemen
 	return result, nil
 }
 
-// Measure measures the tasks one after the other. It returns an error if an entry that is not
-// Optional fails, if a difference exceeds the limit of its check, or if ctx is done. It checks ctx
-// between runs.
+// Measure measures the tasks one after the other. It returns an error if an entry that is not Optional fails, if a
+// difference exceeds the limit of its check, or if ctx is done.
 func (r Runner) Measure(ctx context.Context, tasks []Task) ([]Cell, error) {
 	var totalWeight, finished float64
 	for _, t := range tasks {
@@ -181,9 +180,8 @@ func (r Runner) measure(ctx context.Context, t Task, report func(float64)) (Cell
 	return cell, nil
 }
 
-// begin makes the first run, checks its result, and determines the number of timings and of runs
-// per timing. If the first run takes the whole budget, its time is the only timing: warming up has
-// little effect on such a long run.
+// begin makes the first run, checks its result, and determines the number of timings and of runs per timing. If
+// the first run takes the whole budget, its time is the only timing.
 func (r Runner) begin(ctx context.Context, m *measurement) error {
 	defer m.entry.Enter()()
 	first, err := r.runOnce(ctx, m)
@@ -204,8 +202,7 @@ func (r Runner) begin(ctx context.Context, m *measurement) error {
 		m.run.Timings, m.repeats = []float64{first.Seconds()}, 1
 		return nil
 	}
-	// Repeat the run until processor and threads are warm. The time of the fastest run is the estimate
-	// for one run.
+	// The time of the fastest run is the estimate for one run.
 	fastest, spent := first, first
 	for spent < max(r.Sample, min(2*first, warm)) {
 		d, err := r.runOnce(ctx, m)

@@ -13,8 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// script is an entry whose runs take the given times, one after the other. After that, each run
-// takes the last of these times.
+// script is an entry whose runs take the given times, one after the other; further runs take the last time.
 type script struct {
 	name  string
 	times []time.Duration
@@ -77,8 +76,8 @@ func TestInterleaving(t *testing.T) {
 	}
 }
 
-// TestTimings checks that the slow first run is not counted as a timing, that a timing is the mean of
-// runs that together take at least Sample, and that medians, rates and shares follow from the timings.
+// TestTimings checks that the slow first run is not counted, that a timing is the mean of runs that together take
+// at least Sample, and that medians, rates and shares follow from the timings.
 func TestTimings(t *testing.T) {
 	r := Runner{Repeats: 3, Sample: 10 * ms}
 	cell, _ := measureOne(t, r, script{"a", append(durations(20*ms, 20*ms), 4*ms)})
@@ -110,8 +109,7 @@ func TestTimings(t *testing.T) {
 	}
 }
 
-// TestBudget checks that a slow entry has fewer timings. An entry whose first run exceeds the
-// budget has one timing: the time of this run.
+// TestBudget checks that a slow entry has fewer timings, and at least one.
 func TestBudget(t *testing.T) {
 	cell, log := measureOne(t, Runner{Repeats: 5, Budget: 400 * ms},
 		script{"fast", durations(10 * ms)}, script{"slow", durations(150 * ms)}, script{"slower", durations(500 * ms)})
@@ -127,8 +125,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestPauseLiesBeforeEachTiming checks that each timing follows a pause and, for short runs, a
-// warm-up run.
+// TestPauseLiesBeforeEachTiming checks that each timing follows a pause and, for short runs, a warm-up run.
 func TestPauseLiesBeforeEachTiming(t *testing.T) {
 	var log []string
 	entered, exited := 0, 0

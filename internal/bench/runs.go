@@ -26,22 +26,21 @@ var runParams = []string{
 	"program", "learner", "solver", "by", "search", "kernel", "lambda", "precision", "n", "rows", "d", "features", "functions",
 }
 
-// runMetrics maps keys of a program's JSON object, or of its member "test" for held-out rows, to
-// names of metrics.
+// runMetrics maps keys of a program's JSON object, or of its member "test" for held-out rows, to names of metrics.
 var runMetrics = []struct{ key, metric string }{
 	{"residual", residualMetric}, {"iterations", itersMetric}, {"memory_bytes", bytesMetric}, {"peak_bytes", peakMetric}, {"processor_seconds", processorMetric},
 	{"rmse", rmseMetric}, {"mae", "mae"}, {"r2", "r2"}, {"accuracy", "accuracy"}, {"log_loss", "log_loss"}, {"score", "score"},
 }
 
-// ReadRuns returns a Result from the output of whole programs: a sequence of JSON objects, as
-// written by `mercer fit --json`, tune, evaluate and mercer-beam, for example
+// ReadRuns returns a Result from the output of whole programs: a sequence of JSON objects, as written by `mercer
+// fit --json`, tune, evaluate and mercer-beam, for example
 //
 //	{"program": "fit", "n": 10000, "seconds": 1.5}
 //
-// "program" and "seconds" are required. "seconds" is a number, or an object with the number
-// "total". "entrant" names the implementation. Without "entrant" it is Mercer on "device". Objects
-// with equal cases are repetitions of one run: each object is a timing, and the Run has the largest
-// value of each metric. The Machine of the Result is the machine that runs ReadRuns.
+// "program" and "seconds" are required. "seconds" is a number, or an object with the number "total". "entrant"
+// names the implementation. Without "entrant" it is Mercer on "device". Objects with equal cases are repetitions
+// of one run: each object is a timing, and the Run has the largest value of each metric. The Machine of the Result
+// is the machine that runs ReadRuns.
 func ReadRuns(from io.Reader, measured time.Time) (*Result, error) {
 	r := &Result{Schema: Schema, Kind: RunsKind, Started: measured, Machine: readMachine()}
 	in := json.NewDecoder(from)
@@ -91,8 +90,8 @@ func runSeconds(value any) (float64, error) {
 	return 0, errors.New(`"seconds" must be a number > 0, or an object with such a number as "total"`)
 }
 
-// runCase returns the parameters of an object's case. If a model has fewer functions than rows, the
-// parameter functions is the number of centers, which is in the member "facts" of the object.
+// runCase returns the parameters of an object's case. The parameter functions is the number of centers, in the
+// member "facts" of the object, if it is smaller than the number of rows.
 func runCase(object map[string]any) Case {
 	var c Case
 	for _, name := range runParams {

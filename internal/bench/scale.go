@@ -18,11 +18,9 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// ScaleKind measures time, memory, residual and prediction error of each solver as functions of n,
-// and also of M for solvers with M functions, up to the memory budget. The tables compare the used
-// memory with the planned memory, and the growth of the time with the growth of the number of
-// operations. A solver that exceeds the memory or the time limit is skipped; the table gives the
-// reason.
+// ScaleKind measures time, memory, residual and prediction error of each solver as functions of n, and also of M
+// for solvers with M functions, up to the memory budget. A solver that exceeds the memory or the time limit is
+// skipped, with the reason.
 const ScaleKind = "scale"
 
 // A scaled describes a solver of a scale benchmark.
@@ -107,8 +105,7 @@ func (w *scaling) tasks() []Task {
 				if !slices.Contains(w.Names, solver.name) || !wants(solver) {
 					continue
 				}
-				// The solver's own residual is at most scaleTol. The judge computes the residual with other
-				// rounding errors. These errors change the residual by at most the residual of a direct solver.
+				// The judge's rounding errors change the residual by at most the residual of a direct solver.
 				entries = append(entries, w.plannedEntry(w.dev, solver.name, parameter, w.prepare(solver, s, m), scaleTol+ridgeLimit(n, w.Features, "float64", fitLambda)))
 			}
 			return entries, nil
@@ -125,25 +122,22 @@ func (w *scaling) tasks() []Task {
 	return list
 }
 
-// solution is the result of a solver's run. residual returns the residual. The judge computes it,
-// or for Fourier features the solver, in an additional pass over the samples. rmse returns the
-// error on held-out rows, and is nil without such rows.
+// solution is the result of a solver's run. residual returns the residual, and rmse the error on held-out rows.
+// rmse is nil without such rows.
 type solution struct {
 	res            *solvers.Result
 	residual, rmse func() (float64, error)
 }
 
-// A plannedFit is a fit with its plan. If there is no plan, because the fit exceeds the memory or
-// the device does not support it, err is the reason.
+// A plannedFit is a fit with its plan, or err, the reason why the fit is not possible.
 type plannedFit struct {
 	plan solvers.Plan
 	err  error
 	fit  func() (solution, error)
 }
 
-// plannedEntry returns the entry of a solver whose residual may be at most limit. If the solver
-// cannot be measured, the entry has the reason. The estimate of the time is based on a smaller case
-// of the same sweep.
+// plannedEntry returns the entry of a solver whose residual may be at most limit, or an entry with the reason why
+// the solver cannot be measured.
 func (l *setup) plannedEntry(dev backend.Device, name, sweep string, f plannedFit, limit float64) Entry {
 	e := Entry{Implementation: name, Optional: true}
 	if f.err != nil {

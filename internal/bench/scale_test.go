@@ -13,8 +13,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestScale runs every solver at three sizes. It checks the memory against the plan, and the
-// residual.
+// TestScale runs every solver at three sizes. It checks the memory against the plan, and the residual.
 func TestScale(t *testing.T) {
 	s := Benchmark{Kind: ScaleKind, Sizes: []int{60, 120, 240}, Widths: []int{10, 20, 40}, Features: 4, Devices: []string{"cpu"}}
 	r, err := s.Run(t.Context())
@@ -57,8 +56,7 @@ func TestScale(t *testing.T) {
 				continue
 			}
 			timed++
-			// The number of operations is deterministic. It grows at least linearly and at most with the
-			// third power. The number for cg may grow faster, because its rank also grows with n.
+			// The number for cg may grow faster than the third power, because its rank also grows with n.
 			if flops < 0.5 || flops > 3 && e.Name != "cg" || r.exponent(e.Name, parameter, secondsQuantity) == 0 || r.exponent(e.Name, parameter, metric(bytesMetric, "")) <= 0 || r.exponent(e.Name, parameter, metric(plannedMetric, "")) <= 0 {
 				t.Errorf("%s over %s: operations %g", e.Name, parameter, flops)
 			}
@@ -152,9 +150,8 @@ func TestResident(t *testing.T) {
 		}
 		t.Skip("this system does not count the bytes of a process")
 	}
-	// The process grows by more than the block: by a page table and memory of the Go runtime. It may
-	// grow by less, because the allocation may use memory that was free before. Accept 3/4 of the
-	// block.
+	// The process grows by more than the block, by a page table and memory of the Go runtime, or by less, if
+	// memory was free before.
 	if grown < 0.75*size || grown > 2*size {
 		t.Errorf("%.0f bytes for %d", grown, len(block))
 	}

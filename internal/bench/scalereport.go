@@ -12,9 +12,8 @@ import (
 // residentMetric is the growth of the process's resident memory during the first fit, in bytes.
 const residentMetric = "resident_bytes"
 
-// exponent returns a in the power law q ≈ c·x^a, where x is a parameter of the cases. It fits the
-// power law by least squares of logarithms to the runs of an implementation. It returns 0 if fewer
-// than three sizes have a positive value, because a power law fits any two values.
+// exponent returns a in the power law q ≈ c·x^a, where x is a parameter of the cases, by least squares of
+// logarithms of the runs of an implementation. It returns 0 for fewer than three sizes with a positive value.
 func (r *Result) exponent(name, parameter string, q quantity) float64 {
 	var x, y []float64
 	for _, c := range r.filter(sweep, parameter).Cells {

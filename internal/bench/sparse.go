@@ -177,8 +177,7 @@ func (p *sparseProblem) values(f function) (values []float64, square float64, er
 	return values, floats.Dot(f.coef, values), err
 }
 
-// hinge returns (F − F*)/F(0) for F = ½‖f‖² + Σ max(0, 1 − y_i(f(x_i) + b)) and the lower bound F*
-// of the minimum.
+// hinge returns (F − F*)/F(0) for F = ½‖f‖² + Σ max(0, 1 − y_i(f(x_i) + b)) and the lower bound F* of the minimum.
 func (p *sparseProblem) hinge(f function) (float64, error) {
 	values, square, err := p.values(f)
 	value := square / 2
@@ -214,8 +213,7 @@ func (p *sparseProblem) logloss(f function) (float64, error) {
 	return (value - p.lower) / (float64(len(p.y)) * math.Ln2), err
 }
 
-// logistic returns F, and the lower bound F − ½‖∇F‖² on the minimum of F. The bound holds because F
-// − ½‖w‖² is convex.
+// logistic returns F, and the lower bound F − ½‖∇F‖² on the minimum of F.
 func (p *sparseProblem) logistic(f function) (value, lower float64, err error) {
 	values, square, err := p.values(f)
 	if err != nil {
@@ -244,9 +242,7 @@ func (p *sparseProblem) ridge(f function) (float64, error) {
 	return floats.Distance(values, p.y, 2) / floats.Norm(p.y, 2), nil
 }
 
-// beta returns the coefficients of a machine of two classes, one for each sample. The model stores
-// the support vectors of the first class, followed by the support vectors of the second class, each
-// in the order of the samples.
+// beta returns the coefficients of a machine of two classes, one for each sample.
 func (p *sparseProblem) beta(m *learners.SVCModel) ([]float64, error) {
 	s := m.State()
 	starts, columns, values, coef := s.Arrays["points.starts"].Data, s.Arrays["points.columns"].Data, s.Arrays["points.values"].Data, s.Arrays["coef"].Data
@@ -428,8 +424,8 @@ func (c *fitBench) compete(j judge, k contest, names []string, second func(Peer)
 	return entries, nil
 }
 
-// sparseRead returns the entries of reading a LIBSVM file. The residual is the relative difference
-// between the sum of the values in the file and the sum of the values that were read.
+// sparseRead returns the entries of reading a LIBSVM file. The residual is the relative difference of the sums of
+// the values.
 func (c *fitBench) sparseRead(p *sparseProblem, k contest) ([]Entry, error) {
 	path := filepath.Join(c.folder, "table.libsvm")
 	if err := p.writeLIBSVM(path); err != nil {

@@ -10,9 +10,9 @@ type Summary struct {
 	Outliers int     `json:"outliers,omitempty"` // number of values beyond the whiskers of Tukey (1977)
 }
 
-// Summarize summarizes at least one value. The median of an even number of values is the mean of
-// the middle two. An outlier lies more than 1.5 interquartile ranges below the first quartile or
-// above the third quartile. Fewer than five values have no outliers.
+// Summarize summarizes at least one value. The median of an even number of values is the mean of the middle two.
+// An outlier lies more than 1.5 interquartile ranges below the first quartile or above the third quartile. Fewer
+// than five values have no outliers.
 func Summarize(values []float64) Summary {
 	v := slices.Sorted(slices.Values(values))
 	s := Summary{Median: quantile(v, 0.5), Min: v[0], Max: v[len(v)-1]}
@@ -29,8 +29,7 @@ func Summarize(values []float64) Summary {
 	return s
 }
 
-// quantile interpolates between the order statistics of sorted values:
-// definition 7 of Hyndman and Fan (1996).
+// quantile interpolates between the order statistics of sorted values: definition 7 of Hyndman and Fan (1996).
 func quantile(sorted []float64, q float64) float64 {
 	position := q * float64(len(sorted)-1)
 	i := int(position)

@@ -10,9 +10,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// synthetic is the data of the benchmarks of fits: X ~ N(0, I) with d features, and y = sin(Xw) +
-// noise, where w ~ N(0, I/d) and the noise has standard deviation 0.1. The kernel is Gaussian with
-// 2σ² = 2d. The rows for a smaller n are the first rows for a larger n.
+// synthetic is the data of the benchmarks of fits: X ~ N(0, I) with d features, and y = sin(Xw) + noise, where w ~
+// N(0, I/d) and the noise has standard deviation 0.1. The kernel is Gaussian with 2σ² = 2d.
 type synthetic struct {
 	x, y         backend.Host[float64] // samples, n×d, and targets, n×1
 	testX, testY backend.Host[float64] // held-out rows; their targets have no noise
@@ -22,8 +21,7 @@ type synthetic struct {
 
 const heldOut = 1000
 
-// newSynthetic generates n samples of d features. Benchmarks use λ = 0.1 unless they state another
-// value.
+// newSynthetic generates n samples of d features.
 func newSynthetic(n, d int, lambda float64) *synthetic {
 	rng := rand.New(rand.NewPCG(1, 2))
 	w := make([]float64, d)
@@ -74,9 +72,8 @@ type function struct {
 	tolerance float64
 }
 
-// A judge computes the residual and other errors of a function that an implementation has fitted.
-// It computes products with k(X, Z) in float64 on a processor, without storing k(X, Z). It shares
-// no code with the factorization or the library that has fitted the function.
+// A judge computes the residual and other errors of a function that an implementation has fitted. It computes
+// products with k(X, Z) in float64 on a processor, without storing k(X, Z).
 type judge struct {
 	*synthetic
 	q backend.Backend[float64]

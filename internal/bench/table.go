@@ -97,8 +97,7 @@ type group struct {
 	cells  []*Cell
 }
 
-// groups returns the groups of the cells of r in which only the parameter key varies, in the order
-// of measurement.
+// groups returns the groups of the cells of r in which only the parameter key varies, in the order of measurement.
 func (r *Result) groups(key string) []group {
 	var list []group
 	for i := range r.Cells {
@@ -142,9 +141,9 @@ func (g group) implementations(r *Result, q quantity) []*Implementation {
 	return append(list, ceilings...)
 }
 
-// tables returns a table of the quantity q for each group in which key varies. A table has a column
-// for each implementation, with values formatted by format. It has a chart if a curve has at least
-// two points. If every group has only one cell, there is one table for all groups.
+// tables returns a table of the quantity q for each group in which key varies. A table has a column for each
+// implementation, with values formatted by format. It has a chart if a curve has at least two points. If every
+// group has only one cell, there is one table for all groups.
 func (r *Result) tables(key string, q quantity, title string, format func(float64) string) []*Table {
 	var list []*Table
 	groups := r.groups(key)

@@ -29,8 +29,7 @@ func noise(from, to usage) *Noise {
 	return &Noise{Steal: 100 * max(steal, 0) / total, Others: 100 * max(others, 0) / total}
 }
 
-// readUsage reads the usage from /proc/stat, in ticks of a hundredth of a second. The usage of
-// child processes, such as those of Python libraries, counts as usage of this process.
+// readUsage reads the usage from /proc/stat, in ticks of a hundredth of a second, including child processes.
 func readUsage() (usage, bool) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -41,8 +40,7 @@ func readUsage() (usage, bool) {
 	return u, ok
 }
 
-// processTicks returns the processor time, in ticks, of a process and of its running and ended
-// children.
+// processTicks returns the processor time, in ticks, of a process and of its running and ended children.
 func processTicks(pid string) (ticks float64) {
 	text, _ := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 	// The fields after the name in brackets are numbered from 0, the state. Fields 11 to 14 are utime,
@@ -62,8 +60,7 @@ func processTicks(pid string) (ticks float64) {
 	return ticks
 }
 
-// parseUsage reads the first line of /proc/stat: cpu, followed by the times user, nice, system,
-// idle, iowait, irq, softirq and steal. The time user already includes the times after steal.
+// parseUsage reads the first line of /proc/stat. The time user already includes the times after steal.
 func parseUsage(stat string) (u usage, ok bool) {
 	line, _, _ := strings.Cut(stat, "\n")
 	words := strings.Fields(line)
@@ -86,9 +83,8 @@ func parseUsage(stat string) (u usage, ok bool) {
 	return u, true
 }
 
-// watchResident returns free memory to the system and begins to watch the resident memory of the
-// process. The function that it returns gives the largest growth since then, in bytes, or 0 if the
-// system does not report it.
+// watchResident returns free memory to the system and begins to watch the resident memory of the process. The
+// function that it returns gives the largest growth since then, in bytes, or 0 if the system does not report it.
 func watchResident() func() float64 {
 	debug.FreeOSMemory()
 	before, ok := process.Status("VmRSS:")

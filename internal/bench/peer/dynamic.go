@@ -66,8 +66,8 @@ func load(name, path string) (library, error) {
 	return library{name: name, path: path, handle: handle}, nil
 }
 
-// reload loads l again after setting a variable in the environment of C. The library reads this
-// environment while it is loaded. os.Setenv without cgo does not change the environment of C.
+// reload loads l again after setting a variable in the environment of C, which os.Setenv without cgo does not
+// change.
 func (l library) reload(variable, value string) (library, error) {
 	p, err := purego.Dlsym(purego.RTLD_DEFAULT, "setenv")
 	if err == nil {
@@ -110,8 +110,7 @@ func (l library) bind(functions map[string]any) error {
 	return nil
 }
 
-// call calls a function whose arguments are all pointers. alive stays reachable until the function
-// returns.
+// call calls a function whose arguments are all pointers. alive stays reachable until the function returns.
 func call(function uintptr, alive any, arguments ...uintptr) {
 	purego.SyscallN(function, arguments...)
 	runtime.KeepAlive(alive)

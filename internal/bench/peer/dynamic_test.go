@@ -33,8 +33,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestReload reloads OpenBLAS with another core type, checks a result, and changes the core type
-// back. The test needs a process that has not opened the library before.
+// TestReload reloads OpenBLAS with another core type, checks a result, and changes the core type back, in a
+// process of its own.
 func TestReload(t *testing.T) {
 	const reloadEnv = "MERCER_TEST_RELOAD"
 	if os.Getenv(reloadEnv) == "" {

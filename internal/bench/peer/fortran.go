@@ -21,12 +21,11 @@ func (l library) routines(out *Library, threads func(n int)) (err error) {
 	return err
 }
 
-// fortran returns the Routines of a library with the Fortran interface and 32-bit integers. letter
-// is the type letter, d or s.
+// fortran returns the Routines of a library with the Fortran interface and 32-bit integers. letter is the type
+// letter, d or s. A library without LAPACK has no potrf.
 //
-// Fortran stores matrices by columns. For the library a row-major A is therefore Aᵀ, and the lower
-// triangle of A is the upper triangle of Aᵀ. Each of the Routines calls a routine for the
-// transposed equation, which takes the same operations:
+// Fortran stores matrices by columns. For the library a row-major A is therefore Aᵀ, and the lower triangle of A
+// is the upper triangle of Aᵀ. Each of the Routines calls a routine for the transposed equation:
 //
 //	C = A B       Cᵀ = Bᵀ Aᵀ           gemm(N, N, …, B, A)
 //	C = A B, A=Aᵀ Cᵀ = Bᵀ A            symm(R, U, …, A, B)
@@ -34,8 +33,6 @@ func (l library) routines(out *Library, threads func(n int)) (err error) {
 //	A X = B       Xᵀ Aᵀ = Bᵀ           trsm(R, U, N, N, …)
 //	A = L Lᵀ      Aᵀ = A = (Lᵀ)ᵀ Lᵀ    potrf(U, …)
 //	y = A x       the same             symv(U, …)
-//
-// A library without LAPACK has no potrf.
 func fortran[T backend.Float](l library, letter string) (r Routines[T], err error) {
 	sym := func(name string) uintptr {
 		p, e := l.symbol(letter + name + "_")

@@ -13,8 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Numbers of the layers of libmkl_rt: the interface with 32-bit integers, and the threads of GNU
-// OpenMP.
+// Numbers of the layers of libmkl_rt: the interface with 32-bit integers, and the threads of GNU OpenMP.
 const (
 	interfaceLP64 = 0
 	threadingGNU  = 3
@@ -31,8 +30,7 @@ func mkl(locations []string) (*Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	// MKL's GNU threads need the symbols of the OpenMP runtime libgomp. MKL opens its other libraries
-	// by name without a path: load them first, so that it finds them.
+	// MKL's GNU threads need the symbols of libgomp, and MKL opens its other libraries by name without a path.
 	if _, err := dlopen("libgomp.so.1", purego.RTLD_NOW|purego.RTLD_GLOBAL); err != nil {
 		return nil, fmt.Errorf("bench: mkl: its threads need libgomp: %w", err)
 	}

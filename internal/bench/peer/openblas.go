@@ -53,9 +53,8 @@ func openBLAS(locations []string) (*Library, error) {
 	return out, l.routines(out, func(n int) { threads(int32(n)) })
 }
 
-// betterCore returns the core type for a processor with the given instruction sets, or "" if core,
-// the type that OpenBLAS has detected, is right. An OpenBLAS older than the processor may detect a
-// type with fewer instruction sets.
+// betterCore returns the core type for a processor with the given instruction sets, or "" if core, the type that
+// OpenBLAS has detected, is right.
 func betterCore(core string, avx512, avx2 bool) string {
 	core = strings.ToLower(core)
 	switch {

@@ -1,6 +1,5 @@
-// Package peer calls the libraries with which Mercer is compared. gonum is part of the program.
-// OpenBLAS, BLIS and MKL are shared libraries that are opened at run time if the machine has them,
-// and are not needed at build time.
+// Package peer calls the libraries with which Mercer is compared. gonum is part of the program. OpenBLAS, BLIS and
+// MKL are shared libraries that are opened at run time if the machine has them.
 package peer
 
 import (
@@ -39,8 +38,7 @@ type Library struct {
 	F32    Routines[float32]
 	// Threads sets the number of threads of the library. restore undoes the changes to the Go runtime.
 	Threads func(n int) (restore func())
-	// Spin bounds the time for which the library's threads spin after a call. Until then they occupy
-	// processors that the next measurement needs.
+	// Spin bounds the time for which the library's threads occupy processors after a call.
 	Spin time.Duration
 }
 

@@ -35,9 +35,8 @@ func TestLibraries(t *testing.T) {
 	}
 }
 
-// check compares the results with sums in float64. All operands are of order 1, and the sums have
-// at most 31 terms. For every order of summation, the error is then at most 64 units in the last
-// place of the largest partial sum.
+// check compares the results with sums in float64. All operands are of order 1, and the sums have at most 31
+// terms, so that the error is at most 64 units in the last place of the largest partial sum.
 func check[T backend.Float](t *testing.T, r Routines[T], unit float64) {
 	const m, n, k, alpha, beta = 23, 17, 31, 1.5, -0.5
 	const seed = 5
@@ -111,8 +110,7 @@ func check[T backend.Float](t *testing.T, r Routines[T], unit float64) {
 			}
 		}
 	}
-	// The diagonal is 2, and the absolute values of the other elements of a row add up to at most 1.
-	// Solving therefore does not amplify errors.
+	// The diagonal is 2, and the other elements of a row add up to at most 1: solving does not amplify errors.
 	triangle := random(m, m)
 	for i := range m {
 		for j := range m {

@@ -1,11 +1,8 @@
-// Package pypeer fits models with other libraries in Python processes, for comparison: scikit-learn
-// (with LIBSVM in it), torch, cupy, gpytorch, R's glmnet, LIBLINEAR and LIBSVM. A library that is
-// not installed is omitted.
+// Package pypeer fits models with other libraries in Python processes, for comparison: scikit-learn (with LIBSVM
+// in it), torch, cupy, gpytorch, R's glmnet, LIBLINEAR and LIBSVM. A library that is not installed is omitted.
 //
-// Each library runs in a process of its own for the whole comparison. The process imports its
-// modules and stores its arrays before a run is timed. It measures the times itself. The times
-// include transfers to a GPU and back, but not the start of the process, the imports or the
-// communication.
+// Each library runs in a process of its own, which measures the times itself. The times include transfers to a GPU
+// and back, but not the start of the process, the imports or the communication.
 package pypeer
 
 import (
@@ -42,8 +39,8 @@ func Names() []string {
 // ErrMissing is the error (errors.Is) of Finder.Open if no interpreter has the library.
 var ErrMissing = errors.New("not found")
 
-// Interpreters lists the default Python interpreters: the interpreter of the system, and the first
-// interpreter in PATH, which belongs to the active virtual environment, if any.
+// Interpreters lists the default Python interpreters: the interpreter of the system, and the first interpreter in
+// PATH.
 func Interpreters() []string {
 	list := []string{"/usr/bin/python3"}
 	if path, err := exec.LookPath("python3"); err == nil && path != list[0] {
@@ -116,8 +113,8 @@ type Process struct {
 // coreType is the environment variable that overrides the processor type that OpenBLAS detects.
 const coreType = "OPENBLAS_CORETYPE"
 
-// environment returns variables to add to the environment of the process. They include a core type
-// for OpenBLAS, because an OpenBLAS older than the processor may not detect AVX-512.
+// environment returns variables to add to the environment of the process. An OpenBLAS older than the processor
+// needs a core type to use AVX-512.
 func environment(threads int) []string {
 	list := []string{"PYTHONWARNINGS=ignore"}
 	for _, name := range []string{"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"} {
@@ -193,8 +190,7 @@ func (p *Process) request(command map[string]any, data []byte) (answer, error) {
 	return a, nil
 }
 
-// exitError waits for the end of the process and returns an error with the last line
-// of the standard error.
+// exitError waits for the end of the process and returns an error with the last line of the standard error.
 func (p *Process) exitError(err error) error {
 	p.in.Close()
 	if end := p.cmd.Wait(); end != nil {

@@ -78,9 +78,8 @@ func TestRidge(t *testing.T) {
 					if err != nil || alpha.Rows != n || alpha.Cols != 1 {
 						t.Fatalf("%d×%d, %v", alpha.Rows, alpha.Cols, err)
 					}
-					// For the roundoff u = unit, an element of K has an error of at most (d + 8)u. The
-					// factor is exact for a matrix within n²u of K, and ‖α‖ ≤ ‖y‖/λ. In float32 the
-					// rounding of the points x and z changes the exponent by 2u|x||z|·gamma < 10u.
+					// An element of K has an error of at most (d + 8)u for the roundoff u = unit, plus 10u for the
+					// rounding of the points. The factor is exact for a matrix within n²u of K, and ‖α‖ ≤ ‖y‖/λ.
 					limit := 2 * (n + d + 8 + 10) * unit * n / lambda
 					if r := residual(x, y, alpha.Data, n, d, gamma, lambda); !(r <= limit) {
 						t.Errorf("%s: residual %.2g, want ≤ %.2g", task, r, limit)
@@ -126,8 +125,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestProcess checks that arrays without elements and with many elements return unchanged, and that
-// every call returns the reason once the process has ended.
+// TestProcess checks that arrays return unchanged, and that every call returns the reason once the process has
+// ended.
 func TestProcess(t *testing.T) {
 	p := open(t, "scikit-learn", 1)
 	for _, n := range []int{0, 1, 1 << 18} {

@@ -28,9 +28,8 @@ const (
 	height = 220 * vg.Length(1)
 )
 
-// markers holds the marker of each curve. Each curve also has a color, which the page defines for
-// light and dark themes. The colors are those of Okabe and Ito (2008), which readers with color
-// blindness can distinguish, but darker or lighter for contrast with the background.
+// markers holds the marker of each curve. The colors of the curves, in the style sheet, are those of Okabe and Ito
+// (2008), darker or lighter for contrast with the background.
 var markers = []draw.GlyphDrawer{
 	draw.CircleGlyph{}, draw.PyramidGlyph{}, draw.BoxGlyph{}, draw.RingGlyph{}, draw.PlusGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{}, draw.SquareGlyph{},
 }
@@ -38,8 +37,8 @@ var markers = []draw.GlyphDrawer{
 // dashes holds the dash pattern of each dashed curve.
 var dashes = [][]vg.Length{{5, 3}, {2, 2}, {8, 3, 2, 3}, {1, 3}}
 
-// The plot is drawn in these colors. The function inline replaces each color by a variable of the
-// page's style sheet, which follows the reader's light or dark theme.
+// The plot is drawn in these colors. The function inline replaces each color by a variable of the page's style
+// sheet.
 var (
 	ink  = color.NRGBA{R: 0x80, A: 0xff}
 	rule = color.NRGBA{R: 0x40, A: 0xff}
@@ -58,8 +57,7 @@ var variables = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// prelude matches the beginning of the text of vgsvg, up to the size of the picture. The page sets
-// the size.
+// prelude matches the beginning of the text of vgsvg, up to the size of the picture.
 var prelude = regexp.MustCompile(`(?s)^.*?<svg width="[^"]*" height="[^"]*"`)
 
 // inline returns the SVG of a canvas as an element of a page, with the given hints.
@@ -166,8 +164,7 @@ func swatch(i int, c bench.Curve) (template.HTML, error) {
 	return inline(canvas, `aria-hidden="true"`)
 }
 
-// ticks has a tick for each measured value. A tick has no label if it is too near the preceding
-// label.
+// ticks has a tick for each measured value. A tick has no label if it is too near the preceding label.
 type ticks []float64
 
 // Ticks implements plot.Ticker.
@@ -185,10 +182,8 @@ func (t ticks) Ticks(low, high float64) []plot.Tick {
 	return list
 }
 
-// logTicks has ticks at 1, 2, … 9 times the powers of ten. The powers of ten have labels. If there
-// are fewer than three, 2 and 5 times the powers also have labels. If there are still fewer than
-// three labels, every tick has a label. An axis with fewer than three ticks gets the ticks of a
-// linear axis instead.
+// logTicks has ticks at 1, 2, … 9 times the powers of ten. The powers of ten have labels, and more ticks if there
+// are fewer than three labels. An axis with fewer than three ticks gets the ticks of a linear axis instead.
 type logTicks struct{}
 
 // Ticks implements plot.Ticker.

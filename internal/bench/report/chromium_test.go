@@ -22,8 +22,7 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// newestResults returns the newest measurement of each kind in bench/results that has charts. A
-// measurement without a size that varies has no charts.
+// newestResults returns the newest measurement of each kind in bench/results that has charts.
 func newestResults(t *testing.T) map[string]*bench.Result {
 	t.Helper()
 	newest := map[string]*bench.Result{}

@@ -14,8 +14,7 @@ import (
 	"github.com/mercer-go/mercer/internal/bench"
 )
 
-// sample returns a measurement of two routines by Mercer and two libraries, one of which lacks a
-// routine. It also has a missing library and a ceiling.
+// sample returns a measurement of two routines by Mercer and two libraries, one of which lacks a routine.
 func sample() *bench.Result {
 	r := &bench.Result{
 		Schema: bench.Schema, Kind: "blas", Started: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Seconds: 12,
