@@ -17,9 +17,8 @@ import (
 // maxBatch is the largest number of rows that are predicted together.
 const maxBatch = 256
 
-// batcher predicts rows of requests with one row. If no prediction is running, a row is predicted
-// at once. Rows that arrive during a prediction wait for its end. They are then predicted together,
-// in little more time than one row takes. No row waits for a timer.
+// batcher predicts rows of requests with one row. Rows that arrive during a prediction wait for its end, and are
+// then predicted together, in little more time than one row takes.
 type batcher struct {
 	model   *mercer.Model[learners.Model]
 	timeout time.Duration
@@ -62,8 +61,7 @@ func (b *batcher) predict(ctx context.Context, x mat.Matrix, want mercer.Predict
 	}
 }
 
-// startWork starts the method work in a goroutine if rows are waiting. The caller does not wait for
-// it, and can send its answer.
+// startWork starts the method work in a goroutine if rows are waiting.
 func (b *batcher) startWork() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -102,8 +100,7 @@ func (b *batcher) work() {
 	}
 }
 
-// run predicts rows with the same options together. If that fails, it predicts each row separately:
-// a row that cannot be predicted then does not affect the others.
+// run predicts rows with the same options together. If that fails, it predicts each row separately.
 func (b *batcher) run(list ...*waiter) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(list[0].ctx), b.timeout)
 	if len(list) == 1 {
@@ -133,8 +130,7 @@ func (b *batcher) run(list ...*waiter) {
 	}
 }
 
-// predictRows calls mercer.Model.PredictRows and turns a panic into an error. A panic in the
-// goroutine of the method work would end the server.
+// predictRows calls mercer.Model.PredictRows and turns a panic, which would end the server, into an error.
 func predictRows(ctx context.Context, m *mercer.Model[learners.Model], rows any, want mercer.PredictOptions) (list []mercer.Prediction, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -21,10 +21,9 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// BenchmarkOneRow sends requests of one row over 1 and 8 connections. It reports the requests per
-// second and the 99th percentile of the request times. MERCER_SERVE_URL is the URL of a server,
-// such as bench/serve_fastapi.py. Without it, a server with the same model runs in this process. To
-// save processor time, the client writes and reads HTTP itself, without net/http.
+// BenchmarkOneRow sends requests of one row over 1 and 8 connections. It reports the requests per second and the
+// 99th percentile of the request times. MERCER_SERVE_URL is the URL of a server, such as bench/serve_fastapi.py.
+// Without it, a server with the same model runs in this process.
 func BenchmarkOneRow(b *testing.B) {
 	target := os.Getenv("MERCER_SERVE_URL")
 	if target == "" {

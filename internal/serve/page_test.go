@@ -17,8 +17,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestDocs renders the page /docs in a browser and compares it with the OpenAPI description. It
-// also sends the body in the example of a curl command on this page.
+// TestDocs renders the page /docs in a browser and compares it with the OpenAPI description. It also sends the
+// body of the example on this page.
 func TestDocs(t *testing.T) {
 	s := server(t, fit(t, ridge, price), nil)
 	page := call(s, "GET", "/docs", "", "").Body.String()
@@ -80,8 +80,8 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// TestForm fills in and submits the form of the page in a browser. It compares what the page then
-// shows with the server's answer to the same row.
+// TestForm fills in and submits the form of the page in a browser, and compares the page with the server's answer
+// to the same row.
 func TestForm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a browser")
@@ -91,8 +91,7 @@ func TestForm(t *testing.T) {
 		t.Cleanup(web.Close)
 		return browser.Open(t, web.URL, 900, 800), web
 	}
-	// lines returns what the page shows under the form: one "name: value" for each result, or the
-	// error.
+	// lines returns what the page shows under the form: one "name: value" for each result, or the error.
 	lines := func(p *browser.Page) []string {
 		p.Await("document.querySelector('#error').textContent !== '' || document.querySelector('#result').rows.length > 0")
 		return strings.Split(p.Text("[document.querySelector('#error').textContent, ...[...document.querySelector('#result').rows].map(r => r.cells[0].textContent + ': ' + r.cells[1].textContent)].filter(s => s).join('\\n')"), "\n")
@@ -171,7 +170,7 @@ func TestForm(t *testing.T) {
 		want := list[0].Probabilities
 		shows(t, p, "class: "+list[0].Class, "probability of flat: "+shortest(want["flat"]), "probability of house: "+shortest(want["house"]))
 	})
-	// The answer to the first of two requests arrives last, and the page must ignore this answer.
+	// The answer to the first of two requests arrives last and must be ignored.
 	t.Run("order", func(t *testing.T) {
 		s := server(t, fit(t, ridge, price), nil)
 		first, second := make(chan struct{}), make(chan struct{})

@@ -16,9 +16,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// fastPath answers a request without package encoding/json if its body is one JSON object, a row of
-// numbers and categories. It serves only regression models whose predictions take at most maxFastTime,
-// so that batches save no time. All other requests take the general path, the method Server.rows.
+// fastPath answers a request without package encoding/json if its body is one JSON object, a row of numbers and
+// categories. It serves only regression models whose predictions take at most maxFastTime.
 type fastPath struct {
 	rows    *dataset.ObjectReader
 	names   []string // the names of the targets in JSON, in ascending order, each followed by a colon

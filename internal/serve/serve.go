@@ -8,9 +8,8 @@
 //	GET  /docs          the same description for people
 //	GET  /              a page with a form for one row
 //
-// Rows of requests that arrive while another row is being predicted are predicted together. A
-// changed model file replaces the model: running requests finish with the old model, and later
-// requests use the new model.
+// A changed model file replaces the model: running requests finish with the old model, and later requests use the
+// new model.
 package serve
 
 import (
@@ -37,8 +36,7 @@ import (
 type Loaded struct {
 	Model *mercer.Model[learners.Model] // a model whose Encoder is not nil
 	Shown json.RawMessage               // the answer to GET /model
-	// Check returns an error if the model cannot compute a requested result. A nil Check
-	// allows all results.
+	// Check returns an error if the model cannot compute a requested result. A nil Check allows all results.
 	Check func(RequestOptions) error
 }
 
@@ -173,8 +171,7 @@ func (s *Server) read(ctx context.Context) error {
 	return nil
 }
 
-// swap sets the model of later requests to next. The previous model is closed after its last
-// request.
+// swap sets the model of later requests to next. The previous model is closed after its last request.
 func (s *Server) swap(next *served) {
 	s.mu.Lock()
 	previous := s.current
@@ -256,8 +253,7 @@ func failf(status int, format string, args ...any) error {
 	return &failure{status, fmt.Sprintf(format, args...)}
 }
 
-// statusGone is the status in the metrics for a request that gets no answer because its client has
-// disconnected. nginx uses the same number.
+// statusGone is the status in the metrics for a request whose client has disconnected, as in nginx.
 const statusGone = 499
 
 // statusOf returns the HTTP status and the text of the answer for an error.
@@ -306,7 +302,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	send(w, "application/json", status, append(body, '\n'))
 }
 
-// recoverPanic turns a panic into an error, so that a bug affects one request, not the server.
+// recoverPanic turns a panic into an error.
 func (s *Server) recoverPanic(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -109,8 +109,7 @@ func call(h http.Handler, method, target, kind, body string) *httptest.ResponseR
 	return w
 }
 
-// TestForms checks that rows in each format get the predictions of Model.PredictRows, in the same
-// format.
+// TestForms checks that rows in each format get the predictions of Model.PredictRows, in the same format.
 func TestForms(t *testing.T) {
 	m := fit(t, ridge, price)
 	s := server(t, m, nil)
@@ -196,8 +195,7 @@ func TestColumnsOfTables(t *testing.T) {
 	}
 }
 
-// TestBadRequests checks the status and the text of the answers to requests that cannot be
-// fulfilled.
+// TestBadRequests checks the status and the text of the answers to requests that cannot be fulfilled.
 func TestBadRequests(t *testing.T) {
 	s := server(t, fit(t, ridge, price), func(c *Config) { c.MaxBody, c.MaxRows = 300, 3 })
 	const js = "application/json"
@@ -296,9 +294,8 @@ func TestWantsAreChecked(t *testing.T) {
 	}
 }
 
-// TestBatches checks that rows that arrive during a prediction are predicted together, and that
-// each gets its own prediction. A row that cannot be predicted must not affect the others. The test
-// sets busy as during a prediction, so that all rows wait.
+// TestBatches checks that rows that arrive during a prediction are predicted together, that each gets its own
+// prediction, and that a row that cannot be predicted does not affect the others.
 func TestBatches(t *testing.T) {
 	m := fit(t, learners.KernelRidge{Kernel: kernels.Polynomial{Degree: 3, C: 1}, Lambda: 0.5}, price)
 	s := server(t, m, nil)
@@ -344,8 +341,7 @@ func TestBatches(t *testing.T) {
 			t.Errorf("row %d: %s, want %+v: %v", i, w.Body, want[0], err)
 		}
 	}
-	// There are two batches, one for each query. After an overflow in one row, the rows of
-	// that batch are predicted again, one by one.
+	// There is one batch for each of two queries. After an overflow, the rows of a batch are predicted one by one.
 	text := call(s, "GET", "/metrics", "", "").Body.String()
 	if !strings.Contains(text, "\nmercer_batch_rows_count 22\n") || !strings.Contains(text, "\nmercer_batch_rows_sum 60\n") {
 		t.Errorf("the metrics of the batches: %s", text)
@@ -616,8 +612,7 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// TestShutdown checks that a TLS request is still answered if the shutdown signal arrives during
-// it.
+// TestShutdown checks that a TLS request is still answered if the shutdown signal arrives during it.
 func TestShutdown(t *testing.T) {
 	s := server(t, fit(t, ridge, price), nil)
 	certificates := httptest.NewTLSServer(nil)
@@ -668,8 +663,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestPanicsCostOneRequest checks that after a panic the request gets an answer and the log gets a
-// line.
+// TestPanicsCostOneRequest checks that after a panic the request gets an answer and the log gets a line.
 func TestPanicsCostOneRequest(t *testing.T) {
 	var logged string
 	m := fit(t, ridge, price)
