@@ -10,20 +10,17 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// A Torus is a box of differences r of points, |r_a| ≤ Side[a], inside the periods of a Fourier
-// series that approximates a kernel on this box. Problems of fewer than three features use the last
-// axes; the first axes have Side 0 and Period 0.
+// A Torus is a box of differences r of points, |r_a| ≤ Side[a], inside the periods of a Fourier series that
+// approximates a kernel on this box. Problems of fewer than three features use the last axes; the first axes have
+// Side 0 and Period 0.
 //
-// The periodic sum Σ_m k(r + mT) differs from k by its terms m ≠ 0. They are below a tolerance only
-// if T exceeds the sides by the reach of the kernel. If Windowed is set, Matérn kernels are first
-// multiplied by a smooth window, the product over the axes of
+// If Windowed is set, Matérn kernels are first multiplied by a smooth window, the product over the axes of
 //
 //	η(t) = erfc((|t| − T/2)/s)/2,   s = (T/2 − L)/windowEdge,
 //
-// where L is the side and T the period of an axis. Up to an error of 4e-15, η is 1 for |t| ≤ L and
-// 0 for |t| ≥ T − L. The Fourier coefficients of the product replace S(ω)/∏T. They are positive for
-// the periods that Wrap selects. (Smooth truncation of covariances: Bachmayr, Graham, Nguyen and
-// Scheichl 2020.)
+// where L is the side and T the period of an axis. Up to an error of 4e-15, η is 1 for |t| ≤ L and 0 for |t| ≥ T −
+// L. The window allows shorter periods if the kernel has a long reach. (Smooth truncation of covariances:
+// Bachmayr, Graham, Nguyen and Scheichl 2020.)
 type Torus struct {
 	Side, Period [3]float64
 	Windowed     bool
@@ -34,8 +31,8 @@ const (
 	// windowError bounds 1 − η for |t| ≤ L, and η for |t| ≥ T − L: erfc(windowEdge)/2 is 3.7e-15.
 	windowError = 4e-15
 	// For T ≥ L + windowReach·σ and T ≥ (1 + windowSide)L, the Fourier coefficients of the windowed kernels were
-	// positive for every tested ratio of the sides, with one to three features. For a windowReach of 7.5, some
-	// coefficients of matern52 are negative in three dimensions.
+	// positive for every tested ratio of the sides, with one to three features; for a windowReach of 7.5 not all
+	// were.
 	windowReach = 8
 	windowSide  = 1.5
 )
@@ -143,8 +140,8 @@ func (s Density) Coefficients(c Torus, m nufft.Axes) []float64 {
 	return f
 }
 
-// remainderModes returns the largest indices of the coefficients of remainder that are not negligible. With s of
-// Torus, the transform of the edge of the window decreases as exp(−(ωs/2)²), and ωs/2 is 5 at these indices.
+// remainderModes returns the largest indices of the coefficients of remainder that are not negligible. For larger
+// indices, the transform of the edge of the window is below exp(−25).
 func (s Density) remainderModes(c Torus) (m nufft.Axes) {
 	if !c.Windowed {
 		return m
@@ -155,8 +152,7 @@ func (s Density) remainderModes(c Torus) (m nufft.Axes) {
 	return m
 }
 
-// Elements returns the number of float64 values that Coefficients stores for m in addition to its
-// result.
+// Elements returns the number of float64 values that Coefficients stores for m in addition to its result.
 func (s Density) Elements(c Torus) int64 {
 	if !c.Windowed {
 		return 0
@@ -184,7 +180,7 @@ func (s Density) remainder(c Torus, m nufft.Axes) []complex128 {
 	radius := k.radius(1e-17 * k.Kernel(0))
 	grid := nufft.NewGrid(m, gridOf(m))
 	size, upper := grid.Size, upperTail()
-	// image holds the squared coordinate and η of a point of an axis, or of its periodic image.
+	// image holds the squared coordinate and η of a point, or of its periodic image, on an axis.
 	type image struct{ square, window float64 }
 	var images [3][][]image
 	var count nufft.Axes

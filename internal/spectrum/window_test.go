@@ -18,9 +18,8 @@ var densities = []kernels.Kernel{
 	kernels.Sum{kernels.Scaled{Weight: 2, Kernel: kernels.Matern{Nu: 2.5, Sigma: 0.5}}, kernels.Gaussian{Sigma: 2}, kernels.Constant{Value: 0.5}},
 }
 
-// TestCoefficientsAreTheKernel compares Fourier series with the kernel at random differences of
-// points in boxes of several shapes, with and without a window. The error is at most the sum of the
-// omitted coefficients, which Tail bounds, plus the error of the periodic images.
+// TestCoefficientsAreTheKernel compares Fourier series with the kernel at random differences of points in boxes of
+// several shapes, with and without a window. Tail bounds the omitted coefficients.
 func TestCoefficientsAreTheKernel(t *testing.T) {
 	const tol = 1e-10
 	r := rand.New(rand.NewPCG(3, 0))
@@ -66,8 +65,8 @@ func TestCoefficientsAreTheKernel(t *testing.T) {
 					sum += v * math.Cos(phase)
 				}
 				want := s.Constant + s.Kernel(math.Hypot(x[0], math.Hypot(x[1], x[2])))
-				// The tolerance allows the relative error of Tail, 1e-3, and the rounding error of
-				// a sum of 10⁶ terms, which is below 1e-10.
+				// The tolerance allows the relative error of Tail, 1e-3, and the rounding error of a sum of 10⁶
+				// terms.
 				if diff, bound := math.Abs(sum-want), 1.01*s.Tail(omega, 1)+2*float64(d)*tol+1e-10; !(diff <= bound) {
 					t.Errorf("%v, sides %v, windowed %v: the series at %v differs by %.3g, the bound is %.3g", k, sides, c.Windowed, x, diff, bound)
 				}

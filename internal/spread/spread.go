@@ -1,5 +1,4 @@
-// Package spread decides whether numbers differ only by rounding errors. The columns of a table and
-// the targets of a fit use the same rule.
+// Package spread decides whether numbers differ only by rounding errors.
 package spread
 
 import "math"
@@ -7,15 +6,13 @@ import "math"
 // MaxRoundings is the maximum n in the rule of Rounding.
 const MaxRoundings = 1000
 
-// Rounding returns n·ε·|mean|, the largest standard deviation of n numbers with the given mean that rounding errors
-// alone may cause. A column with at most this standard deviation is constant. The argument n may be a sum of
-// weights, and is limited to the range from 1 to 1000.
+// Rounding returns n·ε·|mean|, the largest standard deviation of n numbers with the given mean that rounding
+// errors alone may cause. A column with at most this standard deviation is constant. The argument n may be a sum
+// of weights, and is limited to the range from 1 to 1000.
 //
-// For up to 1000 rows this is the rule of scikit-learn's _is_constant_feature, SD² ≤ n·ε·SD² + (n·ε·mean)², without
-// the first term on the right, which is less than 10⁻¹² times the second term. The rule here has no squares, so that
-// it also holds for numbers of 1e-300. In scikit-learn, n is the number of roundings in a plain sum (Chan, Golub and
-// LeVeque 1983, section 3). Here n represents the rounding errors in the numbers themselves, which do not grow with
-// the number of rows. Therefore 1e8 + k is a column of different numbers in a table of any length.
+// For up to 1000 rows this is the rule of scikit-learn's _is_constant_feature, SD² ≤ n·ε·SD² + (n·ε·mean)²,
+// without the negligible first term on the right. The rule has no squares, so that it also holds for numbers of
+// 1e-300. The limit of 1000 makes 1e8 + k a column of different numbers in a table of any length.
 func Rounding(n, mean float64) float64 {
 	return min(max(n, 1), MaxRoundings) * 0x1p-52 * math.Abs(mean)
 }
