@@ -21,12 +21,11 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// Check renders a page three times: in a wide window with light colors, in a window as wide as a
-// phone with dark colors, and for printing, as wide as a sheet of A4 without its margins. Each
-// picture is an svg in a figure, and must have a size, lines and colors. The page must have at most
-// the given number of pictures, and at least one if it contains an svg. No element may extend
-// beyond the right edge, except tables that scroll on screens. The console must be empty. Without a
-// browser the test is skipped, or fails if MERCER_REQUIRE requires a browser.
+// Check renders a page three times: in a wide window with light colors, in a window as wide as a phone with dark
+// colors, and for printing on A4. Each picture is an svg in a figure, and must have a size, lines and colors. The
+// page must have at most the given number of pictures, and at least one if it contains an svg. No element may
+// extend beyond the right edge, except tables that scroll on screens. The console must be empty. Without a browser
+// the test is skipped, or fails if MERCER_REQUIRE requires a browser.
 func Check(t *testing.T, page string, pictures int) {
 	t.Helper()
 	browser := chromium(t)
@@ -92,9 +91,8 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// measure is a script that is appended to a page. It adds a text with the widths of the window and
-// of the content, the number of tables that are wider than their containers, and the position of
-// every picture.
+// measure is a script that is appended to a page. It adds a text with the widths of the window and of the content,
+// the number of too wide tables, and the positions of the pictures.
 const measure = `<script>
 const boxes = [...document.querySelectorAll("figure > svg")].map(s => {
   const b = s.getBoundingClientRect();

@@ -13,11 +13,10 @@ import (
 	"time"
 )
 
-// A Page is a page in a headless browser. A test operates it as a person does, with mouse and
-// keyboard. Every failure of the browser ends the test.
+// A Page is a page in a headless browser. Every failure of the browser ends the test.
 //
-// Commands and answers of the DevTools protocol (chromedevtools.github.io/devtools-protocol) go through
-// two pipes, the file descriptors 3 and 4 of the browser. A zero byte ends each message.
+// Commands and answers of the DevTools protocol (chromedevtools.github.io/devtools-protocol) go through two pipes,
+// the file descriptors 3 and 4 of the browser. A zero byte ends each message.
 type Page struct {
 	Console []string // messages and errors of the console, and failed requests
 
@@ -28,9 +27,8 @@ type Page struct {
 	last    int // id of the last command
 }
 
-// Open shows the page at an address in a window of the given width and height, in pixels. The
-// browser ends with the test. Without a browser, the test is skipped, or fails if MERCER_REQUIRE
-// requires a browser.
+// Open shows the page at an address in a window of the given width and height, in pixels. The browser ends with
+// the test. Without a browser, the test is skipped, or fails if MERCER_REQUIRE requires a browser.
 func Open(t *testing.T, address string, width, height int) *Page {
 	t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute) // ends the browser if the test hangs

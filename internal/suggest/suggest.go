@@ -8,14 +8,13 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// longest is the maximum size, in bytes, of a text that is compared with names. A longer text is
-// not a misspelling, and computing its distance would take quadratic time.
+// longest is the maximum size, in bytes, of a text that is compared with names, in quadratic time.
 const longest = 100
 
-// Nearest returns the name with the smallest Levenshtein distance to typed, ignoring case. It ignores a name if the
-// distance exceeds both 2 and a third of the letters of typed, or if the distance is at least the mean length of
-// name and typed. If it ignores all names and typed has at least three letters, it returns the first name that
-// contains typed. Otherwise it returns "".
+// Nearest returns the name with the smallest Levenshtein distance to typed, ignoring case. The distance must be at
+// most 2 or a third of the letters of typed, and less than the mean length of name and typed. If there is no such
+// name and typed has at least three letters, Nearest returns the first name that contains typed. Otherwise it
+// returns "".
 func Nearest(typed string, names []string) string {
 	if len(typed) > longest {
 		return ""

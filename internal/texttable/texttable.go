@@ -9,10 +9,9 @@ import (
 	"github.com/mercer-go/mercer/internal/message"
 )
 
-// Format returns rows as a text with aligned columns, two spaces apart. align has one letter for
-// each column: l aligns the column to the left and r to the right. Widths are numbers of terminal
-// cells: 核 has the width 2 and a combining accent the width 0. Unprintable characters are escaped.
-// A row may be shorter than align.
+// Format returns rows as a text with aligned columns, two spaces apart. align has one letter for each column: l
+// aligns the column to the left and r to the right. Widths are numbers of terminal cells: 核 has the width 2.
+// Unprintable characters are escaped. A row may be shorter than align.
 func Format(align string, rows [][]string) string {
 	cells, widths := make([][]string, len(rows)), make([]int, len(align))
 	for i, row := range rows {

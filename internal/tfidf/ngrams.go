@@ -130,9 +130,8 @@ func collapse(text string) string {
 	return b.String()
 }
 
-// lower returns the text in lower case by the full mapping of Unicode, as Python's str.lower does: İ
-// becomes i and a combining dot, and Σ at the end of a word becomes ς. Bytes that are not UTF-8 become
-// U+FFFD.
+// lower returns the text in lower case by the full mapping of Unicode, as Python's str.lower does: İ becomes i and
+// a combining dot, and Σ at the end of a word becomes ς. Bytes that are not UTF-8 become U+FFFD.
 func lower(text string) string {
 	if !slices.ContainsFunc([]byte(text), func(c byte) bool { return c >= utf8.RuneSelf }) {
 		return strings.ToLower(text)
@@ -156,9 +155,8 @@ func lower(text string) string {
 	return b.String()
 }
 
-// endsWord reports whether the letter between prefix and suffix is at the end of a word.
-// By Unicode, section 3.13, Final_Sigma, this holds if a cased letter precedes the letter and no
-// cased letter follows it. Case-ignorable characters are skipped.
+// endsWord reports whether the letter between prefix and suffix is at the end of a word, by Unicode, section 3.13,
+// Final_Sigma.
 func endsWord(prefix, suffix string) bool {
 	cased := false
 	for len(prefix) > 0 {

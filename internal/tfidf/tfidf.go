@@ -98,8 +98,7 @@ type Vocabulary struct {
 // Len returns the number of n-grams.
 func (v *Vocabulary) Len() int { return len(v.Grams) }
 
-// IDF returns the inverse document frequency of an n-gram: log((1 + texts) / (1 + texts with the
-// n-gram)) + 1.
+// IDF returns the inverse document frequency of an n-gram: log((1 + texts) / (1 + texts with the n-gram)) + 1.
 func (v *Vocabulary) IDF(i int) float64 {
 	return elementary.Log(float64(1+v.Texts)/float64(1+v.DF[i])) + 1
 }
@@ -160,8 +159,7 @@ type gramCounts struct {
 // shards is the number of maps that divide the counts, so that workers seldom wait for each other.
 const shards = 256
 
-// Learn returns the vocabulary of texts. Each n-gram is stored once, for any number of texts and
-// workers.
+// Learn returns the vocabulary of texts. Each n-gram is stored once, for any number of texts and workers.
 func Learn(texts []string, p Params) (*Vocabulary, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -267,9 +265,8 @@ func (v *Vocabulary) NewRow() (*Row, error) {
 	return &Row{v: v, grams: grams{Params: v.complete()}}, nil
 }
 
-// Append appends the columns and the values of the nonzero features of a text, in increasing order
-// of the columns. Feature j is column first + j. The values have the ℓ₂ norm 1, unless the
-// text has no n-gram of the vocabulary.
+// Append appends the columns and the values of the nonzero features of a text, in increasing order of the columns.
+// Feature j is column first + j. The values have the ℓ₂ norm 1, unless the text has no n-gram of the vocabulary.
 func (r *Row) Append(text string, first int, columns []int32, values []float64) ([]int32, []float64) {
 	r.columns = r.columns[:0]
 	r.grams.forEach(text, func(gram string) {

@@ -17,9 +17,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// unusualTexts lists texts that different programs treat in different ways: emoji, combining marks, letters
-// whose lower case is longer or depends on the position, several kinds of white space, and an empty
-// text.
+// unusualTexts lists texts that different programs treat in different ways.
 var unusualTexts = []string{
 	"", "   ", "a", "Hello hello, WORLD world's end", "cafe\u0301 café naïve", "İstanbul Iğdır ISPARTA ıI",
 	"ΟΔΥΣΣΕΥΣ ΣΑΣ Σ ΑΣ' ΑΣ\u0301Β Σ.Σ", "no\u00a0break \u2003em  two\tab\t\ttabs", "line\r\nends\rof\nall\x1ckinds\x85 here",
@@ -42,8 +40,7 @@ var settings = []struct {
 	{Params{Analyzer: CharWB, MinN: 4, MaxN: 6, Sublinear: true}, "analyzer='char_wb', ngram_range=(4,6), sublinear_tf=True"},
 }
 
-// corpus returns unusualTexts, and sentences of a few words whose n-grams occur in several
-// texts.
+// corpus returns unusualTexts, and sentences of a few words whose n-grams occur in several texts.
 func corpus() []string {
 	words := strings.Fields("the a cat dog Sat sat on mat mats it's running RUNS free call now 0800 txt £100 prize the the")
 	texts := slices.Clone(unusualTexts)
@@ -57,8 +54,7 @@ func corpus() []string {
 	return texts
 }
 
-// A result is the vocabulary and the features that scikit-learn's TfidfVectorizer learns from
-// texts.
+// A result is the vocabulary and the features that scikit-learn's TfidfVectorizer learns from texts.
 type result struct {
 	Grams           []string
 	IDF             []float64
@@ -102,8 +98,7 @@ print(json.dumps(out))
 // checkEqual compares vocabularies, weights and features with those of scikit-learn.
 func checkEqual(t *testing.T, texts []string, trainSize int, list []result) {
 	t.Helper()
-	// The tolerance allows an error of a few units in the last place from the logarithm, the
-	// products and the norm.
+	// The tolerance allows a few roundings of the logarithm, the products and the norm.
 	const tol = 1e-12
 	for k, s := range settings {
 		want := list[k]
@@ -162,8 +157,8 @@ func checkEqual(t *testing.T, texts []string, trainSize int, list []result) {
 	}
 }
 
-// TestEqualsScikitLearn compares the results with those of the installed scikit-learn, on texts from
-// which the vocabulary was learned and on other texts.
+// TestEqualsScikitLearn compares the results with those of the installed scikit-learn, on training texts and on
+// other texts.
 func TestEqualsScikitLearn(t *testing.T) {
 	texts := corpus()
 	trainSize := len(texts) - 60
@@ -172,8 +167,7 @@ func TestEqualsScikitLearn(t *testing.T) {
 
 var update = flag.Bool("update", false, "write testdata/sklearn.json.gz with the scikit-learn of this machine")
 
-// TestEqualsSavedScikitLearn compares the results with saved results of scikit-learn 1.2.1, for
-// machines without scikit-learn.
+// TestEqualsSavedScikitLearn compares the results with saved results of scikit-learn 1.2.1.
 func TestEqualsSavedScikitLearn(t *testing.T) {
 	const name, trainSize = "testdata/sklearn.json.gz", 28
 	texts := corpus()[:32]
@@ -250,8 +244,7 @@ func TestClosedForm(t *testing.T) {
 	}
 }
 
-// TestMaxFeatures checks that the most frequent n-grams are selected. Of equally frequent n-grams,
-// the first in sort order must be selected.
+// TestMaxFeatures checks that the most frequent n-grams are selected, and of equally frequent n-grams the first.
 func TestMaxFeatures(t *testing.T) {
 	v, err := Learn([]string{"cc cc cc bb aa", "dd dd"}, Params{MaxFeatures: 3})
 	if err != nil {

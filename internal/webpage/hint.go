@@ -13,8 +13,7 @@ type Hint struct {
 	Series string // the series that the point belongs to, or ""
 }
 
-// WithHints returns the SVG picture with the hints, each as the title of an invisible circle. The
-// browser shows this title if scripts are turned off.
+// WithHints returns the SVG picture with the hints, each as the title of an invisible circle.
 func WithHints(svg string, hints []Hint) string {
 	var b strings.Builder
 	for _, h := range hints {

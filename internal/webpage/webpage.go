@@ -1,9 +1,8 @@
-// Package webpage writes a page of tables and pictures in HTML: one file that needs no network, is
-// readable on a phone and on paper, and uses the reader's light or dark color scheme.
+// Package webpage writes a page of tables and pictures in HTML: one file that needs no network, is readable on a
+// phone and on paper, and uses the reader's light or dark color scheme.
 //
-// A script in the page sorts the tables, shows the values of the points under the pointer and
-// selects one of several series. The page has the same content if scripts are turned off. It is
-// also well-formed XML, so that an XML parser can check it.
+// A script in the page sorts the tables, shows the values of the points under the pointer and selects one of
+// several series. The page has the same content if scripts are turned off. It is also well-formed XML.
 package webpage
 
 import (

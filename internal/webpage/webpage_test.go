@@ -16,8 +16,7 @@ import (
 	"github.com/mercer-go/mercer/internal/webpage"
 )
 
-// sample is a page with a table of numbers, a table for each of two classes, and a picture of these
-// classes.
+// sample is a page with a table of numbers, a table for each of two classes, and a picture of these classes.
 func sample(t *testing.T) string {
 	t.Helper()
 	cells := func(texts ...string) (row []webpage.Cell) {
