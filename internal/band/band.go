@@ -179,13 +179,12 @@ func (q *Solver) applyQ(b backend.Backend[float64], x backend.Host[float64]) err
 	return b.Download(x, in)
 }
 
-// Diagonals adds to diags[i] the sums of squares of the columns of L⁻¹m for the factor L of λ_i. If m = Qᵀ, these
-// sums are the diagonal of (A + λ_iI)⁻¹. With X_j and G_j of Factor, the rows of Z = L⁻¹m are computed block by
-// block,
+// Diagonals adds to diags[i] the sums of squares of the columns of Z = L⁻¹m for the factor L of λ_i. If m = Qᵀ,
+// these sums are the diagonal of (A + λ_iI)⁻¹. With X_j and G_j of Factor, Z has the blocks of rows
 //
 //	Z_j = X_j m_j − X_j G_j Z_{j−1}
 //
-// with one product for the first terms X_j m_j of all λ. The buffers hold two blocks for all λ.
+// with one product for the first terms X_j m_j of all λ.
 func (q *Solver) Diagonals(ctx context.Context, b backend.Backend[float64], m backend.Matrix[float64], diags [][]float64) error {
 	f, count := q.form, len(diags)
 	_, n := m.Dims()

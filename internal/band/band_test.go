@@ -17,10 +17,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// TestSolverIsInverse compares solutions, diagonals of the inverse, traces and determinants with
-// those of gonum, for orders near the widths of blocks and panels. It checks that Errs has an error
-// exactly for the λ with indefinite A + λI. The tolerance is 100 rounding errors for each row,
-// times the condition number of A + λI.
+// TestSolverIsInverse compares solutions, diagonals of the inverse, traces and determinants with those of gonum,
+// for orders near the widths of blocks and panels, and checks that Errs has an error exactly for the λ with
+// indefinite A + λI. The tolerance is 100 rounding errors for each row, times the condition number.
 func TestSolverIsInverse(t *testing.T) {
 	for _, name := range backendtest.Devices(t) {
 		for _, inverses := range []bool{false, true} {

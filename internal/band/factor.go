@@ -14,12 +14,8 @@ import (
 //
 //	S_j = B_jj + λI − G_j G_jᵀ = L_jj L_jjᵀ,  G_{j+1} = B_{j+1,j} L_jj⁻ᵀ
 //
-// Factor stores the inverses X_j = L_jj⁻¹ of the small triangles, so that L is used only in matrix
-// products.
-//
-// The factors of a group of λ are stored in the same two matrices: x holds X_j and g holds
-// G_{j+1}ᵀ. For each j, the blocks of all λ are stored below each other, so that they form one
-// operand.
+// Factor stores the inverses X_j = L_jj⁻¹ of the small triangles. The factors of a group of λ share two matrices:
+// x holds X_j and g holds G_{j+1}ᵀ. For each j, the blocks of all λ are stored below each other.
 type Factor struct {
 	lambda        float64
 	x, g          backend.Matrix[float64] // group·n × width
@@ -57,16 +53,13 @@ func newFactorScratch(b backend.Backend[float64], mem *run.Arena, width int) (*f
 	return w, nil
 }
 
-// factor computes L of B + λI = LLᵀ. It returns a *backend.PivotError if a pivot is at most tol,
-// the magnitude of the rounding errors of B. The matrix is then not positive definite to working
-// precision.
+// factor computes L of B + λI = LLᵀ. It returns a *backend.PivotError if a pivot is at most tol, the magnitude of
+// the rounding errors of B.
 //
-// If trace is set, factor also computes tr (B + λI)⁻¹ as the derivative of log det (B + λI) with
-// respect to λ. With S′_0 = I,
+// If trace is set, factor also computes tr (B + λI)⁻¹ as the derivative of log det (B + λI) with respect to λ
+// (Golub and von Matt 1997, for the bidiagonal case). With S′_0 = I,
 //
 //	tr = Σ_j tr(X_j S′_j X_jᵀ),  S′_{j+1} = I + G_{j+1} (X_j S′_j X_jᵀ) G_{j+1}ᵀ
-//
-// No term is negative, so nothing cancels (Golub and von Matt 1997, for the bidiagonal case).
 func (f *form) factor(ctx context.Context, w *factorScratch, to *Factor, tol float64, trace bool) error {
 	b := w.b
 	to.Trace, to.LogDet = 0, 0
@@ -154,8 +147,8 @@ func (f *form) factor(ctx context.Context, w *factorScratch, to *Factor, tol flo
 	return b.Sync()
 }
 
-// solve overwrites the n × t matrix Y with (B + λI)⁻¹ Y and waits for the device. z is scratch
-// memory of the same shape.
+// solve overwrites the n × t matrix Y with (B + λI)⁻¹ Y and waits for the device. z is scratch memory of the same
+// shape.
 func (f *form) solve(b backend.Backend[float64], l *Factor, y, z backend.Matrix[float64]) error {
 	_, t := y.Dims()
 	last := f.blocks() - 1
@@ -179,9 +172,8 @@ func (f *form) solve(b backend.Backend[float64], l *Factor, y, z backend.Matrix[
 	return b.Sync()
 }
 
-// rounding returns the largest pivot that may consist of rounding errors only. Each element of B is
-// a sum of n terms, whose rounding error grows as √n. The factor 8 is a margin, as in
-// numeric.PivotTol.
+// rounding returns the largest pivot that may consist of rounding errors only, as numeric.PivotTol does: each
+// element of B is a sum of n terms.
 func (f *form) rounding() float64 {
 	return 8 * numeric.Epsilon * math.Sqrt(float64(f.n)) * f.norm
 }

@@ -28,8 +28,8 @@ type form struct {
 	w   [3]backend.Matrix[float64] // n × wide(width)
 }
 
-// stripWidth is the number of columns of a strip, which the host factors column by column. Each
-// column takes a pass over the strip, which fits in a cache. Matrix products update other columns.
+// stripWidth is the number of columns of a strip, which fits in a cache and which the host factors column by
+// column.
 const stripWidth = 8
 
 // newForm reduces the symmetric matrix whose lower triangle is in a. Q overwrites a.
@@ -121,9 +121,8 @@ func (f *form) step(j int) error {
 	return f.update(f.a.View(first+count, first+count, m, m), panel, t)
 }
 
-// panel factors columns c … c+w−1, from row c on, of the m × width panel p, where m > width. It
-// bisects the columns recursively into strips, which the host factors. V, with its zeros and ones,
-// overwrites the columns of p, and R is stored in r.
+// panel factors columns c … c+w−1, from row c on, of the m × width panel p, where m > width. It bisects the
+// columns recursively into strips. V, with its zeros and ones, overwrites the columns of p, and R is stored in r.
 func (f *form) panel(p backend.Matrix[float64], c, w int, tau []float64, r backend.Host[float64]) error {
 	m, _ := p.Dims()
 	if w <= stripWidth {
@@ -187,9 +186,8 @@ func (f *form) triangleOf(v backend.Matrix[float64], tau []float64, scratch back
 	return h, nil
 }
 
-// update computes A ← HᵀAH for the lower triangle of the unreduced part of A. Syrk computes V Wᵀ + W Vᵀ as
-// ½(XXᵀ − YYᵀ) with X = cV + W/c and Y = cV − W/c. The factor c makes cV and W/c equally large, so that the
-// difference loses no digits.
+// update computes A ← HᵀAH for the lower triangle of the unreduced part of A. Syrk computes V Wᵀ + W Vᵀ as ½(XXᵀ −
+// YYᵀ) with X = cV + W/c and Y = cV − W/c, where c makes cV and W/c equally large.
 func (f *form) update(a, v, t backend.Matrix[float64]) error {
 	b := f.b
 	m, width := v.Dims()
@@ -229,8 +227,7 @@ func (f *form) update(a, v, t backend.Matrix[float64]) error {
 
 // reflectors factors the columns of h, from row first on, by Householder reflections I − τ v vᵀ. The first element
 // of v that is not 0 is 1. R, and the rows above R, are stored in r, and v overwrites the column of h. A column
-// whose squares underflow counts as zero: its norm is below the square root of the smallest positive number, and
-// thus far below all relevant rounding errors.
+// whose squares underflow counts as zero.
 func reflectors(h backend.Host[float64], first int, tau []float64, r backend.Host[float64]) {
 	cols := make([][]float64, h.Cols) // each column is contiguous
 	for k := range cols {
@@ -278,8 +275,7 @@ func reflectors(h backend.Host[float64], first int, tau []float64, r backend.Hos
 	}
 }
 
-// A group is a sequence of panels that are applied together as I − V T Vᵀ. The columns of V are the
-// columns of these panels, which are adjacent in A. The rows of V above a panel are zero.
+// A group is a sequence of adjacent panels that are applied together as I − V T Vᵀ.
 type group struct{ first, count int } // index of the first panel, and number of panels
 
 // groups divides the panels into groups, starting with the last panel. The group of the first

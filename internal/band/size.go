@@ -2,8 +2,8 @@ package band
 
 import "github.com/mercer-go/mercer/internal/numeric"
 
-// maxGroupColumns is the maximum number of columns of a group of panels. A product with a few dozen
-// columns takes about as long as a product with a hundred columns.
+// maxGroupColumns is the maximum number of columns of a group of panels. A product with a hundred columns takes
+// about as long as one with a few dozen.
 const maxGroupColumns = 128
 
 // groupColumns returns the largest multiple of width that is ≤ maxGroupColumns, but at least width.
@@ -17,9 +17,8 @@ func formElements(n, width int) int64 {
 // GroupSize is the number of λ in a group. A group reads Qᵀ only once for all its λ.
 const GroupSize = 8
 
-// Width returns the width of a block of B. Wider blocks make the products of the reduction faster,
-// and the products for each λ more expensive (4n²·width operations for the diagonals of the
-// inverses). The widths were measured on two cores of an AMD EPYC of family 25 in November 2026.
+// Width returns the width of a block of B. Wider blocks make the reduction faster, and the products for each λ
+// more expensive. The widths were measured on two cores of an AMD EPYC of family 25 in November 2026.
 func Width(inverses bool) int {
 	if inverses {
 		return 32

@@ -99,9 +99,8 @@ func (k *block[T]) run(resumed *State) error {
 	return k.finish()
 }
 
-// remaining estimates the number of iterations that reduce the residual from last to 1. The residual decreased from
-// first to last in the last `steps` iterations. Each further iteration is assumed to reduce it by the mean factor
-// of these iterations.
+// remaining estimates the number of iterations that reduce the residual from last to 1, from the mean factor of
+// the last `steps` iterations, which reduced it from first to last.
 func remaining(first, last float64, steps int) float64 {
 	if !(last < first) {
 		return math.Inf(1)
@@ -309,8 +308,8 @@ func (k *block[T]) orthogonalize(active int) error {
 	return k.b.Sync() // from here to the end of the next product, X, R and P are a complete state
 }
 
-// independence returns the argument tol of Basis, the fraction of the squared norm below which a column of Z counts
-// as dependent. It depends on T, because squared norms have the rounding error of T.
+// independence returns the argument tol of Basis. It depends on T, because squared norms have the rounding error
+// of T.
 func independence[T backend.Float]() float64 {
 	if numeric.PrecisionOf[T]() == "float32" {
 		return 1e-5
@@ -397,14 +396,14 @@ func (k *block[T]) restore(st *State) error {
 	return k.measure()
 }
 
-// BreakdownError reports that numbers in a solve exceeded the range of their precision. A solve in
-// a higher precision may succeed.
+// BreakdownError reports that numbers in a solve exceeded the range of their precision. A solve in a higher
+// precision may succeed.
 type BreakdownError struct{ error }
 
 func (e *BreakdownError) Unwrap() error { return e.error }
 
-// finish overwrites the right-hand sides with X. If the solve ended above its goal, it uses the X
-// with the smallest residual, because the norms of conjugate gradients oscillate.
+// finish overwrites the right-hand sides with X. If the solve ended above its goal, it uses the X with the
+// smallest residual.
 func (k *block[T]) finish() error {
 	x := k.x
 	if k.Stopped != "" && k.residual() > 2*k.bestXResidual {

@@ -1,5 +1,4 @@
-// Package krylov solves A X = R for positive definite A by preconditioned block conjugate
-// gradients.
+// Package krylov solves A X = R for positive definite A by preconditioned block conjugate gradients.
 //
 //	solver.go    the solver, which divides the right-hand sides into blocks of up to BlockWidth columns
 //	block.go     the iteration, with rank detection and replacement of residuals

@@ -109,9 +109,8 @@ func (p *problem) residual(x backend.Host[float64]) float64 {
 	return maxNorm
 }
 
-// TestSolverReachesGoal checks that a solve with a matrix of 9 distinct eigenvalues takes at most 9
-// products for each block, as in exact arithmetic: for one column, for several columns, for
-// linearly dependent columns, and for more columns than one block has.
+// TestSolverReachesGoal checks that a solve with a matrix of 9 distinct eigenvalues takes at most 9 products for
+// each block, for one column, several columns, linearly dependent columns, and more columns than a block has.
 func TestSolverReachesGoal(t *testing.T) {
 	for _, name := range backendtest.Devices(t) {
 		dev := backendtest.Device(t, name)
@@ -140,8 +139,8 @@ func TestSolverReachesGoal(t *testing.T) {
 	}
 }
 
-// TestSolverStops checks that a solve that ends above its goal gives the reason, also for a
-// right-hand side that is not finite.
+// TestSolverStops checks that a solve that ends above its goal gives the reason, also for a right-hand side that
+// is not finite.
 func TestSolverStops(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	d := make([]float64, 40)
@@ -211,8 +210,8 @@ func checkResume[T backend.Float](t *testing.T, dev backend.Device, b backend.Ba
 	}
 }
 
-// TestOperators compares A p with its definition for a stored K, for a K that is not stored, and
-// for an affine kernel.
+// TestOperators compares A p with its definition for a stored K, for a K that is not stored, and for an affine
+// kernel.
 func TestOperators(t *testing.T) {
 	for _, name := range backendtest.Devices(t) {
 		dev := backendtest.Device(t, name)
@@ -277,10 +276,9 @@ func TestOperators(t *testing.T) {
 	}
 }
 
-// TestReview checks that a solve calls Review after ten iterations, and that the estimate of the
-// remaining iterations is wrong by at most the factor 1.5. The eigenvalues are spread evenly, so
-// that each iteration reduces the residual by nearly the same factor, except at the end. If Review
-// returns a text, the solve must end with a solution whose residual is at most that of X = 0.
+// TestReview checks that a solve calls Review after ten iterations, with an estimate of the remaining iterations
+// that is wrong by at most the factor 1.5 for evenly spread eigenvalues. If Review returns a text, the solve must
+// end with a solution whose residual is at most that of X = 0.
 func TestReview(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	d := make([]float64, 1000)

@@ -12,8 +12,8 @@ import (
 // An Operator is A = K + λW⁻¹ on the device, for products.
 type Operator[T backend.Float] interface {
 	run.Releaser
-	// Apply queues q ← A p for n×c matrices. It overwrites work, which is n×c. It does not wait
-	// for the device, unless a step runs on the host.
+	// Apply queues q ← A p for n×c matrices. It overwrites work, which is n×c. It waits for the device only if a
+	// step runs on the host.
 	Apply(q, p, work backend.Matrix[T]) error
 }
 
@@ -111,8 +111,8 @@ func addShifted[T backend.Float](b backend.Backend[T], q, p, work backend.Matrix
 	return nil
 }
 
-// Affine is the kernel a·xᵀz + c, for which K = aXXᵀ + c·11ᵀ. A product Kv, computed as aX(Xᵀv) + c·1(1ᵀv), takes
-// 4nd + 4n operations, instead of 2n²d + 2n² with kernel values.
+// Affine is the kernel a·xᵀz + c, for which K = aXXᵀ + c·11ᵀ. A product Kv = aX(Xᵀv) + c·1(1ᵀv) takes 4nd + 4n
+// operations.
 type Affine struct{ A, C float64 }
 
 // AffineOf returns k as an affine kernel, or false if k is not affine.
@@ -151,9 +151,8 @@ func AffineOf(k kernels.Kernel) (Affine, bool) {
 	return Affine{}, false
 }
 
-// AffineElements returns the number of elements that an affine kernel's operator stores on the
-// device in addition to X, for products with the given number of columns. It returns 0 for other
-// kernels.
+// AffineElements returns the number of elements that an affine kernel's operator stores on the device in addition
+// to X, for products with the given number of columns. It returns 0 for other kernels.
 func AffineElements(k kernels.Kernel, n, d, columns int) int64 {
 	f, ok := AffineOf(k)
 	if !ok {

@@ -16,32 +16,29 @@ type Params struct {
 	MaxSteps       int     // maximum number of iterations in one solve; 0 means no limit
 	Patience       int     // number of iterations without progress after which a solve ends
 	Limit          float64 // relative residual that one solve can reach, so that a smaller residual takes several solves; 0 means no limit
-	// Review, if not nil, is called by each solve after ten iterations, with the number of
-	// iterations and an estimate of the number of remaining iterations. The estimate uses the rate
-	// of the last nine iterations, because the first often increases the residual. If Review
-	// returns a text, the solve ends with this text as the reason.
+	// Review, if not nil, is called by each solve after ten iterations, with the number of iterations and an
+	// estimate of the number of remaining iterations from the rate of the last nine. If Review returns a text, the
+	// solve ends with this text as the reason.
 	Review func(iterations int, remaining float64) string
-	// Save, if not nil, saves a State. The solver calls it at each step for which Due is true, and
-	// when a product fails because the context is done.
+	// Save, if not nil, saves a State. The solver calls it at each step for which Due is true, and when a product
+	// fails because the context is done.
 	Save func(State) error
 	Due  func() bool
 }
 
-// Solver implements preconditioned conjugate gradients in the precision T for blocks of right-hand sides. Each
-// product with A is computed for all columns of a block, and one common space is searched for their solutions
-// (O'Leary 1980). The search directions are orthogonalized with rank detection. If the columns of a block become
-// linearly dependent, there are fewer directions than columns, and the method does not break down (Ji and Li 2017,
+// Solver implements preconditioned conjugate gradients in the precision T for blocks of right-hand sides, whose
+// solutions share one search space (O'Leary 1980). The search directions are orthogonalized with rank detection,
+// so that the method does not break down if the columns of a block become linearly dependent (Ji and Li 2017,
 // "BF-BCG"):
 //
 //	Q = AP,  α = (PᵀQ)⁻¹ PᵀR,  X ← X + Pα,  R ← R − Qα,
 //	Z = M⁻¹R,  P ← orth(Z − P (PᵀQ)⁻¹ QᵀZ)
 //
-// where M is the preconditioner. With one column this is the standard method. Columns that have reached their goal
-// add no search directions. In a second call of Solve, the right-hand side is the residual of the first solution,
-// recomputed from the data. This residual replaces R, and the solve continues with the search directions of the
-// first call. These directions remain useful if the residual is near R (van der Vorst and Ye 2000). Rounding errors
-// accumulate in the recurrence for R. During a solve, the recomputed residual therefore also replaces R at regular
-// intervals.
+// where M is the preconditioner. Columns that have reached their goal add no search directions. In a second call
+// of Solve, the residual of the first solution, recomputed from the data, replaces R, and the solve continues with
+// the search directions of the first call, which remain useful if this residual is near R (van der Vorst and Ye
+// 2000). During a solve, the recomputed residual also replaces R at regular intervals, because rounding errors
+// accumulate in R.
 type Solver[T backend.Float] struct {
 	Params
 	Stopped       string // why the last solve ended above its goal; "" if it reached the goal
@@ -62,20 +59,19 @@ type Solver[T backend.Float] struct {
 
 // A Preconditioner is an approximate inverse of A, symmetric and positive definite, on the device.
 type Preconditioner[T backend.Float] interface {
-	// Apply queues z ← P⁻¹ r for n×c matrices that do not overlap. It waits for the device only if
-	// a step of Apply runs on the host.
+	// Apply queues z ← P⁻¹ r for n×c matrices that do not overlap. It waits for the device only if a step runs on
+	// the host.
 	Apply(z, r backend.Matrix[T]) error
 }
 
-// BlockWidth is the maximum number of right-hand sides that are solved together. With more, the other operations of
-// an iteration would exceed the operations of its product with K.
+// BlockWidth is the maximum number of right-hand sides that are solved together. For more, the other operations of
+// an iteration would exceed those of its product with K.
 const BlockWidth = 64
 
 const (
-	// CarryLimit is the smallest value of Limit at which a solve starts from the directions of the preceding solve.
-	// At n = 20,000, d = 50 and λ = 0.1 (2026-11-23), solves with these directions took 58 iterations instead of 62
-	// with K in 16 bits and limit 0.025. In float32 they took 58 instead of 60 with limit 1e-3, and 66 instead of
-	// 60 with 2e-5, the smallest limit for float32.
+	// CarryLimit is the smallest value of Limit at which a solve starts from the directions of the preceding
+	// solve. At n = 20,000, d = 50 and λ = 0.1 (2026-11-23), such solves in float32 took 58 iterations instead of
+	// 60 with limit 1e-3, and 66 instead of 60 with 2e-5.
 	CarryLimit = 1e-3
 	// reviewAfter is the number of iterations after which Review is called.
 	reviewAfter = 10
@@ -151,10 +147,9 @@ func (c *Solver[T]) store(dst backend.Matrix[float64], src backend.Matrix[T]) er
 	return c.frame.Dev.Sync()
 }
 
-// Solve overwrites rhs, which is n×c on the device, with an approximation of A⁻¹ rhs. It ends when
-// the residual of each column j has a norm of at most goal[j]. If it ends earlier, Stopped holds
-// the reason. If resumed is not nil, the solve continues from this State. If numbers are not
-// finite, the error is a *BreakdownError.
+// Solve overwrites rhs, which is n×c on the device, with an approximation of A⁻¹ rhs. It ends when the residual of
+// each column j has a norm of at most goal[j]. If it ends earlier, Stopped holds the reason. If resumed is not
+// nil, the solve continues from this State. If numbers are not finite, the error is a *BreakdownError.
 func (c *Solver[T]) Solve(rhs backend.Matrix[float64], goal []float64, resumed *State) error {
 	n, columns := rhs.Dims()
 	c.Stopped, c.EndedByReview = "", false

@@ -11,8 +11,7 @@ type State struct {
 	From, Iter, Since   int // first column of the block, its number of iterations, and its number of iterations without progress
 	Lowest, Truth, Kept Number
 	Goal                []float64
-	// RHS holds the right-hand sides of all blocks, and the solutions in the columns before From. All
-	// numbers are stored exactly, even if they are float32 on the device.
+	// RHS holds the right-hand sides of all blocks, and the solutions in the columns before From.
 	RHS, X, Least, R, P backend.Host[float64] `json:"-"`
 }
 

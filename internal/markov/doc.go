@@ -1,7 +1,7 @@
-// Package markov implements linear algebra in O(n) operations with the matrices K + D of n points
-// on a line, for a diagonal D and kernels whose Gaussian process is Markov: the exponential, Matérn
-// 3/2 and Matérn 5/2, constants, and multiples and sums of these (Hartikainen and Särkkä 2010,
-// Kalman filtering and smoothing solutions to temporal Gaussian process regression models).
+// Package markov implements linear algebra in O(n) operations with the matrices K + D of n points on a line, for a
+// diagonal D and kernels whose Gaussian process is Markov: the exponential, Matérn 3/2 and Matérn 5/2, constants,
+// and multiples and sums of these (Hartikainen and Särkkä 2010, Kalman filtering and smoothing solutions to
+// temporal Gaussian process regression models).
 //
 // The process and its derivatives are the state of a linear stochastic differential equation. For points in
 // ascending order, let Δ be the distance of a point from the preceding point, and s = √(2ν)Δ/σ:

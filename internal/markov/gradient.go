@@ -7,8 +7,7 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// A direction is a direction in the space of the parameters: the changes of ln σ and of ln variance of each term,
-// and the change noise of ln D.
+// A direction holds the changes of the parameters: of ln σ and ln variance of each term, and of ln D.
 type direction struct {
 	sigma, variance []float64
 	noise           float64
@@ -57,8 +56,9 @@ func (l *Line) direction(i, parameters int) direction {
 	return d
 }
 
-// A tangent holds the derivatives of the filter in one direction. P is the covariance of the state, G the generator
-// and B the intensity of the noise: dA/ds = GA, dQ/ds = GQ + QGᵀ + B. A change of ln σ gives ds = −s d ln σ and
+// A tangent holds the derivatives of the filter in one direction. Let P be the covariance of the state, G the
+// generator and B the intensity of the noise, so that dA/ds = GA and dQ/ds = GQ + QGᵀ + B. A change of ln σ gives
+// ds = −s d ln σ and
 //
 //	d(APAᵀ + Q) = A dP Aᵀ + ds (GP′ + P′Gᵀ + B),  P′ = APAᵀ + Q.
 //
@@ -134,9 +134,8 @@ func (g *tangent) step(i int) {
 	}
 }
 
-// observe updates the filter with the values y of a point, whose element of D is r. It adds the
-// derivative of (squared innovation)/pivot to each element of squares, and returns the derivative
-// of the logarithm of the pivot.
+// observe updates the filter with the values y of a point, whose element of D is r. It adds the derivative of
+// (squared innovation)/pivot to squares, and returns the derivative of the logarithm of the pivot.
 func (g *tangent) observe(r float64, y, squares []float64) float64 {
 	l := g.l
 	ph, dph := l.first(&g.p), l.first(&g.dp)

@@ -30,11 +30,13 @@ func (m Model) Elements(n int) int64 {
 	return numeric.Elements(n, 4+len(m.terms)+m.dim)
 }
 
-// Roundings bounds the number of roundings in Multiply for each point, relative to Σ_j |v_j| k(0). Let P be the
-// covariance of the state. In the norm √(vᵀP⁻¹v), A does not increase the length of any vector, and Ph has the
-// length √k(0). A step rounds 12 numbers. They are at most 3.3 times as large as the result, because 3.3 bounds the
-// norm of exp(−s)(I + s|N| + s²/2 |N²|). The five roundings of s change A by at most 4 times their sum. P has the
-// condition number 4, so that this norm and the 2-norm differ by at most the factor √4.
+// Roundings bounds the number of roundings in Multiply for each point, relative to Σ_j |v_j| k(0). With P the
+// covariance of the state:
+//
+//   - In the norm √(vᵀP⁻¹v), A does not increase the length of any vector, and Ph has the length √k(0).
+//   - A step rounds 12 numbers, which are at most 3.3 times as large as the result, and the five roundings of s
+//     change A by at most 4 times their sum.
+//   - This norm and the 2-norm differ by at most the factor √4, because P has the condition number 4.
 const Roundings = 128
 
 // checkEvery is the number of points between two checks of the context.
@@ -63,8 +65,8 @@ func NewLine(ctx context.Context, m Model, x []float64) (*Line, error) {
 	return l, nil
 }
 
-// ascending returns the row numbers of x in ascending order of the points. Rows of equal points
-// keep their order.
+// ascending returns the row numbers of x in ascending order of the points, with equal points in the order of the
+// rows.
 func ascending(x []float64) []int {
 	order := make([]int, len(x))
 	for i := range order {
@@ -144,8 +146,7 @@ func (m Model) stationary() (p matrix) {
 	return p
 }
 
-// sandwich replaces a symmetric p by FpFᵀ, where f(v) replaces v by Fv, and removes the asymmetry
-// that rounding causes.
+// sandwich replaces a symmetric p by FpFᵀ, where f(v) replaces v by Fv, and removes asymmetry due to rounding.
 func (m Model) sandwich(p *matrix, f func(v *vector)) {
 	for range 2 {
 		for i := range m.dim {
@@ -184,9 +185,8 @@ func (m Model) first(p *matrix) (v vector) {
 	return v
 }
 
-// observe updates p, the covariance P of the state, for one more observation with noise variance r. The arguments
-// are ph = Ph and f = hᵀPh + r. For a kernel with one term, the first row of the result is computed as (r/f)(Ph)ᵀ,
-// without cancellation.
+// observe updates p, the covariance P of the state, for one more observation with noise variance r, given ph = Ph
+// and f = hᵀPh + r. For a kernel with one term, the first row (r/f)(Ph)ᵀ has no cancellation.
 func (m Model) observe(p *matrix, ph *vector, f, r float64) {
 	for i := range m.dim {
 		for j := range m.dim {
@@ -243,8 +243,8 @@ func (l *Line) filter(ctx context.Context, diagonal []float64, visit func(p *mat
 	return nil
 }
 
-// columns calls f concurrently for the columns of h. f receives the elements v of column j in
-// ascending order of the points. columns writes the elements back after f has changed them.
+// columns calls f concurrently for each column j of h, with its elements v in ascending order of the points, which
+// f may change.
 func (l *Line) columns(h backend.Host[float64], f func(j int, v []float64)) {
 	var wg sync.WaitGroup
 	for j := range h.Cols {
@@ -262,8 +262,7 @@ func (l *Line) columns(h backend.Host[float64], f func(j int, v []float64)) {
 	wg.Wait()
 }
 
-// innovate replaces the values v by their innovations: each value minus its mean given the
-// preceding values.
+// innovate replaces the values v by their innovations: each value minus its mean given the preceding values.
 func (l *Line) innovate(v []float64) {
 	var state vector
 	for i := range v {
@@ -277,9 +276,8 @@ func (l *Line) innovate(v []float64) {
 	}
 }
 
-// Solve overwrites each column of b with (K + D)⁻¹b. It computes the innovations in ascending order of
-// the points and the smoothing errors in descending order (de Jong 1989, Smoothing and interpolation
-// with the state-space model).
+// Solve overwrites each column of b with (K + D)⁻¹b, by innovations and smoothing errors (de Jong 1989, Smoothing
+// and interpolation with the state-space model).
 func (l *Line) Solve(b backend.Host[float64]) {
 	l.columns(b, func(_ int, v []float64) {
 		l.innovate(v)
@@ -309,8 +307,7 @@ func (l *Line) Squares(b backend.Host[float64]) []float64 {
 	return sums
 }
 
-// LogPivots returns the logarithms of the squared diagonal of the Cholesky factor. Their sum is the
-// logarithm of the determinant of K + D.
+// LogPivots returns the logarithms of the squared diagonal of the Cholesky factor, whose sum is log det (K + D).
 func (l *Line) LogPivots() []float64 {
 	logs := make([]float64, len(l.pivots))
 	for i, f := range l.pivots {
@@ -319,9 +316,8 @@ func (l *Line) LogPivots() []float64 {
 	return logs
 }
 
-// Multiply overwrites each column v with Kv. For each point it adds two sums: the sum over this
-// point and all points below it, in ascending order, and the sum over the points above it, in
-// descending order.
+// Multiply overwrites each column v with Kv: for each point, the sum over this point and all points below it, plus
+// the sum over the points above it.
 func (l *Line) Multiply(v backend.Host[float64]) {
 	l.columns(v, func(_ int, v []float64) {
 		sums := make([]float64, len(v))
@@ -365,15 +361,13 @@ func (l *Line) Inverse() []float64 {
 	return d
 }
 
-// smooth calls visit for the points in descending order. The arguments of visit are the index i of
-// the point, the diagonal element of (K + D)⁻¹ (see Solve), and n, the covariance of the smoothing
-// errors of the state. n depends on the values at point i and at all later points.
+// smooth calls visit for the points in descending order, with the index i of the point, the diagonal element of (K
+// + D)⁻¹, and the covariance n of the smoothing errors of the state for the values from point i on.
 func (l *Line) smooth(visit func(i int, inverse float64, n *matrix)) {
 	var n matrix
 	for i := len(l.x) - 1; i >= 0; i-- {
 		gain := l.gain[i*l.dim : (i+1)*l.dim]
-		// n ← hhᵀ/F + (I − hgᵀ)n(I − ghᵀ), where F is the pivot, g the gain, and h is defined at
-		// the method value
+		// n ← hhᵀ/F + (I − hgᵀ)n(I − ghᵀ), where F is the pivot, g the gain, and h is defined at the method value
 		var ng vector
 		inverse := 1 / l.pivots[i]
 		for r := range l.dim {

@@ -22,8 +22,8 @@ func float(v *big.Float) float64 { f, _ := v.Float64(); return f }
 // exp returns e⁻ˣ for x ≥ 0.
 func exp(x *big.Float) *big.Float { return expWith(256, x) }
 
-// expWith returns e⁻ˣ in arithmetic of the given number of bits: the Taylor series for x/2ᵏ < 2⁻⁸, squared
-// k times.
+// expWith returns e⁻ˣ in arithmetic of the given number of bits: the Taylor series for x/2ᵏ < 2⁻⁸, squared k
+// times.
 func expWith(bits uint, x *big.Float) *big.Float {
 	newFloat := func(v float64) *big.Float { return new(big.Float).SetPrec(bits).SetFloat64(v) }
 	k := max(0, x.MantExp(nil)+8)
@@ -137,8 +137,7 @@ var kernelsOfTests = []kernels.Kernel{
 	},
 }
 
-// problem returns points in random order, two of them equal, and the diagonal of D. The distances
-// of neighboring points are about step.
+// problem returns points in random order, two of them equal and neighbors about step apart, and the diagonal of D.
 func problem(r *rand.Rand, n int, step, noise float64) (x, d []float64) {
 	x, d = make([]float64, n), make([]float64, n)
 	for i := range x {
@@ -149,8 +148,8 @@ func problem(r *rand.Rand, n int, step, noise float64) (x, d []float64) {
 	return x, d
 }
 
-// TestAgainstExactNumbers compares products, solves, the diagonal of the inverse and the
-// determinant with the reference values, for neighboring points at distances from 10⁻⁹ to 20.
+// TestAgainstExactNumbers compares products, solves, the diagonal of the inverse and the determinant with the
+// reference values, for neighboring points at distances from 10⁻⁹ to 20.
 func TestAgainstExactNumbers(t *testing.T) {
 	const n, seed = 14, 3
 	t.Logf("seed %d", seed)
@@ -173,8 +172,7 @@ func TestAgainstExactNumbers(t *testing.T) {
 					for _, v := range b.Data {
 						size = math.Hypot(size, v)
 					}
-					// The bound allows a few dozen roundings for each entry of the state in each
-					// step.
+					// The bound allows a few dozen roundings for each entry of the state in each step.
 					unit := 0x1p-52 * 32 * float64(n*l.dim)
 					solution, product := clone(b), clone(b)
 					l.Solve(solution)
@@ -245,9 +243,7 @@ func checkNear(t *testing.T, name string, got float64, want *big.Float, bound fl
 	}
 }
 
-// TestNoiseOfAStep compares the elements of Q(s) with the intensity times ∫₀ˢ vvᵀ du, computed in
-// 512 bits. For the smallest s, a difference of large numbers would have no correct digit. For the
-// largest s, Q is the covariance of the state.
+// TestNoiseOfAStep compares the elements of Q(s) with the intensity times ∫₀ˢ vvᵀ du, computed in 512 bits.
 func TestNoiseOfAStep(t *testing.T) {
 	for order, p := range []struct {
 		kernel    kernels.Kernel
@@ -274,8 +270,7 @@ func TestNoiseOfAStep(t *testing.T) {
 						}
 					}
 					want.Quo(want, number(3))
-					// The tolerance is for the recursion for s > 1, which multiplies rounding
-					// errors by up to 3 at each of four steps.
+					// The recursion for s > 1 multiplies rounding errors by up to 3 at each of four steps.
 					checkNear(t, fmt.Sprintf("%v, s = %.3g: Q[%d][%d]", p.kernel, s, i, j), q[i][j], want, 100*0x1p-52*math.Sqrt(q[i][i]*q[j][j]))
 				}
 			}
@@ -296,8 +291,7 @@ func exactIntegrals(last int, s float64) []*big.Float {
 	return list
 }
 
-// TestSingular checks that Filter returns an error with the row of a point if equal points have no
-// noise.
+// TestSingular checks that Filter returns an error with the row of a point if equal points have no noise.
 func TestSingular(t *testing.T) {
 	for _, k := range kernelsOfTests {
 		l := lineOf(t, k, []float64{2, 5, 2})
@@ -340,8 +334,8 @@ func TestOfRefuses(t *testing.T) {
 	}
 }
 
-// TestElements checks that NewLine and Filter allocate the memory that Elements counts, and two
-// numbers for each point in addition, for sorting.
+// TestElements checks that NewLine and Filter allocate the memory that Elements counts, and two numbers for each
+// point.
 func TestElements(t *testing.T) {
 	const n = 20_000
 	for _, k := range []kernels.Kernel{
@@ -367,8 +361,7 @@ func TestElements(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The limit allows the rounding of each allocation to whole pages of 8 KiB, and allocations
-		// by the test itself.
+		// The limit allows the rounding of allocations to pages of 8 KiB, and allocations by the test itself.
 		allocated, expected := int64(after.TotalAlloc-before.TotalAlloc), 8*(m.Elements(n)+2*n)
 		if allocated < expected || allocated > expected+8*8192+1<<16 {
 			t.Errorf("%v: %d bytes were allocated, %d are counted", k, allocated, expected)
@@ -376,8 +369,8 @@ func TestElements(t *testing.T) {
 	}
 }
 
-// TestEvaluate compares Σ_i k(z, x_i) α_i with sums of kernel values, at points below, between, above and
-// equal to the x_i.
+// TestEvaluate compares Σ_i k(z, x_i) α_i with sums of kernel values, at points below, between, above and equal to
+// the x_i.
 func TestEvaluate(t *testing.T) {
 	const n, seed = 30, 5
 	t.Logf("seed %d", seed)
@@ -415,10 +408,9 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// TestOrnsteinUhlenbeck compares the factor, the quadratic form and the inverse of K for the
-// exponential kernel with their closed forms. Let ρ_i = exp(−(x_i − x_(i−1))/σ). The value at x_i
-// given the preceding values has the mean ρ_i y_(i−1) and the variance 1 − ρ_i². The inverse is
-// tridiagonal with the diagonal 1/(1 − ρ_i²) + ρ_(i+1)²/(1 − ρ_(i+1)²).
+// TestOrnsteinUhlenbeck compares the factor, the quadratic form and the inverse of K for the exponential kernel
+// with their closed forms. Let ρ_i = exp(−(x_i − x_(i−1))/σ). The value at x_i given the preceding values has the
+// mean ρ_i y_(i−1) and the variance 1 − ρ_i². The inverse has the diagonal 1/(1 − ρ_i²) + ρ_(i+1)²/(1 − ρ_(i+1)²).
 func TestOrnsteinUhlenbeck(t *testing.T) {
 	const n, seed, sigma = 200, 5, 0.7
 	t.Logf("seed %d", seed)
@@ -448,7 +440,6 @@ func TestOrnsteinUhlenbeck(t *testing.T) {
 		return math.Exp(-d), -math.Expm1(-2 * d)
 	}
 	// The tolerance allows a few dozen roundings of the variances, which are at least 0.57 here.
-	// The differences of the points are exact.
 	const tol = 64 * 0x1p-53
 	for i, row := range order {
 		rho, v := variance(i)

@@ -28,8 +28,8 @@ func (m Model) Dim() int { return m.dim }
 // Terms returns the number of terms of the kernel.
 func (m Model) Terms() int { return len(m.terms) }
 
-// A term is a Matérn kernel of smoothness ν = order − ½, or the constant 1, multiplied by variance.
-// It has `order` entries in the state of the Model, and `offset` is the index of the first.
+// A term is a Matérn kernel of smoothness ν = order − ½, or the constant 1, multiplied by variance. It has `order`
+// entries in the state, from index `offset` on.
 type term struct {
 	order, offset int
 	rate          float64 // √(2ν)/σ; 0 for a constant
@@ -52,8 +52,8 @@ func Of(k kernels.Kernel) (m Model, ok bool) {
 	return m, ok && m.dim <= maxDim
 }
 
-// termsOf returns the terms of k. *params is the index of the first parameter of k in
-// kernels.Params; termsOf advances it past the last parameter of k.
+// termsOf returns the terms of k. *params is the index of the first parameter of k in kernels.Params; termsOf
+// advances it past the last parameter of k.
 func termsOf(k kernels.Kernel, params *int) ([]term, bool) {
 	next := func() int { *params++; return *params - 1 }
 	switch k := k.(type) {
@@ -235,13 +235,12 @@ var reciprocals = func() (r [64]float64) {
 	return r
 }()
 
-// integrals returns I_0, …, I_last for s > 0, where decay2 = exp(−2s). If s is large, it computes
-// I_1, …, I_last from I_0 by integration by parts. If s is small, these differences of large
-// numbers would have no correct digit. I_last is then computed by a series of positive terms,
+// integrals returns I_0, …, I_last for s > 0, where decay2 = exp(−2s). For s > 1 it computes I_1, …, I_last from
+// I_0 by integration by parts. For smaller s this would cancel. There I_last is a series of positive terms,
 //
 //	I_k = exp(−2s) s^(k+1) (1/(k+1) + 2s/(k+1)(k+2) + …),
 //
-// and the other integrals by sums of positive numbers, kI_(k−1) = 2I_k + sᵏexp(−2s).
+// and the other integrals follow from kI_(k−1) = 2I_k + sᵏexp(−2s).
 func integrals(last int, s, decay2 float64) (i [5]float64) {
 	if s > 1 {
 		power := decay2 // sᵏexp(−2s)

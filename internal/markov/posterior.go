@@ -28,9 +28,8 @@ func (m Model) retreatBy(step float64, v *vector) {
 	}
 }
 
-// Evaluate returns Σ_i k(z, x_i) α_i for the points z: the sum over x_i ≤ z, computed in ascending order,
-// plus the sum over x_i > z, computed in descending order. It takes O(n + m log m) operations for n points
-// x_i and m points z.
+// Evaluate returns Σ_i k(z, x_i) α_i for the points z. It takes O(n + m log m) operations for n points x_i and m
+// points z.
 func (l *Line) Evaluate(ctx context.Context, alpha backend.Host[float64], z []float64) (backend.Host[float64], error) {
 	order := ascending(z)
 	out := backend.NewHost[float64](len(z), alpha.Cols)
@@ -102,9 +101,8 @@ func Faster(n, m int) bool {
 // A Posterior computes the variances of the process given its values at the points of a Line.
 type Posterior struct {
 	Line *Line
-	// The slice filtered holds the covariance of the state at each point given the values up to this point. The
-	// slice information holds the covariance of the smoothing errors of the values from this point on. Both are n ×
-	// Dim(Dim+1)/2.
+	// filtered holds the covariance of the state at each point given the values up to this point, and information
+	// the covariance of the smoothing errors of the values from this point on. Both are n × Dim(Dim+1)/2.
 	filtered, information []float64
 }
 
@@ -145,9 +143,8 @@ func (m Model) unpack(list []float64, i int) (p matrix) {
 	return p
 }
 
-// Variance returns k(z, z) − k_zᵀ(K + D)⁻¹k_z for the points z. It is computed as hᵀ(P − PNP)h,
-// where P is the covariance of the state at z given the values up to z, and N is the covariance of
-// the smoothing errors after z.
+// Variance returns k(z, z) − k_zᵀ(K + D)⁻¹k_z for the points z. It is computed as hᵀ(P − PNP)h, where P is the
+// covariance of the state at z given the values up to z, and N is the covariance of the smoothing errors after z.
 func (q *Posterior) Variance(z []float64) []float64 {
 	variance := make([]float64, len(z))
 	run.Parallel(len(z), func(first, last int) {
