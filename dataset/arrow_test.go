@@ -16,8 +16,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// arrowFiles lists files and streams with the same 300 rows, written by four programs; see
-// testdata/README.md.
+// arrowFiles lists files and streams with the same 300 rows, written by four programs; see testdata/README.md.
 func arrowFiles() (paths []string) {
 	for _, name := range []string{"go-lz4.arrow", "go-none.arrow", "go-zstd.arrows", "js.arrow", "js.arrows", "rust.arrows", "polars-lz4.arrow", "polars-zstd.arrow"} {
 		paths = append(paths, "testdata/arrow/"+name)
@@ -25,8 +24,7 @@ func arrowFiles() (paths []string) {
 	return paths
 }
 
-// TestArrow checks that every file gives the table from which it was written. It also reads each
-// file from a pipe.
+// TestArrow checks that every file, and every file from a pipe, gives the table from which it was written.
 func TestArrow(t *testing.T) {
 	for _, path := range arrowFiles() {
 		data, err := os.ReadFile(path)
@@ -95,8 +93,7 @@ func TestArrowKinds(t *testing.T) {
 	}
 }
 
-// TestWriteArrow checks that a written file is read back, as a table and in passes. A file without
-// rows must also be read back.
+// TestWriteArrow checks that a written file, also one without rows, is read back, as a table and in passes.
 func TestWriteArrow(t *testing.T) {
 	const rows = 1<<17 + 3 // two batches
 	names := []string{"x", "id", "text", "π"}

@@ -21,8 +21,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// numbersCSV returns a CSV file of normally distributed numbers, each formatted with the given fmt
-// verb.
+// numbersCSV returns a CSV file of normally distributed numbers, formatted with the given fmt verb.
 func numbersCSV(rows, cols int, verb string) []byte {
 	rng := rand.New(rand.NewPCG(1, 0))
 	var b bytes.Buffer
@@ -56,7 +55,6 @@ func sparseLIBSVM(rows, cols int) []byte {
 }
 
 // BenchmarkStream times a pass over files of 20,000 rows, on one processor and on all processors.
-// The LIBSVM file has 500 features, and the other files have 50. MB/s counts the bytes of the file.
 func BenchmarkStream(b *testing.B) {
 	short, long := numbersCSV(20_000, 50, "%.6g"), numbersCSV(20_000, 50, "%v")
 	values := make([]float64, 20_000*50)
@@ -108,8 +106,7 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// BenchmarkStreamFlights times a pass over a compressed file of 327,346 rows of real measurements.
-// MB/s counts uncompressed bytes.
+// BenchmarkStreamFlights times a pass over a compressed file of 327,346 rows.
 func BenchmarkStreamFlights(b *testing.B) {
 	path := shared(b, "nycflights13.csv.gz")
 	s, err := dataset.Open(path)
@@ -149,8 +146,7 @@ func BenchmarkStreamFlights(b *testing.B) {
 	}
 }
 
-// BenchmarkLIBSVM reads a file of 5,000 rows. Each row has 120 nonzero values in 50,000 features.
-// MB/s counts the bytes of the file.
+// BenchmarkLIBSVM reads a file of 5,000 rows, each with 120 nonzero values in 50,000 features.
 func BenchmarkLIBSVM(b *testing.B) {
 	rng := rand.New(rand.NewPCG(4, 0))
 	var text bytes.Buffer
@@ -170,10 +166,8 @@ func BenchmarkLIBSVM(b *testing.B) {
 	}
 }
 
-// BenchmarkTable times reading a whole table and computing its features and targets. One table is a
-// CSV file of 100,000 rows of 51 short numbers; reading it with encoding/csv and strconv.ParseFloat
-// is timed for comparison. The other table is an NPZ file of 200,000 × 50 float64, which is also
-// timed without computing features. MB/s counts the bytes of the file.
+// BenchmarkTable times reading a whole table, a CSV or an NPZ file, and computing its features and targets. For
+// comparison it times encoding/csv with strconv.ParseFloat, and reading the NPZ file only.
 func BenchmarkTable(b *testing.B) {
 	folder := b.TempDir()
 	write := func(name string, data []byte) string {

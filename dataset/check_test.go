@@ -13,8 +13,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// throughJSON encodes e as JSON and decodes the JSON. It returns the decoded encoder and the JSON,
-// and fails the test unless the decoded encoder equals e.
+// throughJSON returns e after encoding as JSON and decoding, and the JSON. The two encoders must be equal.
 func throughJSON(t *testing.T, e *dataset.Encoder) (*dataset.Encoder, []byte) {
 	t.Helper()
 	data, err := json.Marshal(e)
@@ -34,8 +33,8 @@ func throughJSON(t *testing.T, e *dataset.Encoder) (*dataset.Encoder, []byte) {
 	return &decoded, data
 }
 
-// TestEncoderJSON checks that a decoded encoder gives features with the same bits as the original
-// encoder. An encoder that is learned again must give the same JSON.
+// TestEncoderJSON checks that a decoded encoder gives features with the same bits, and that an encoder that is
+// learned again gives the same JSON.
 func TestEncoderJSON(t *testing.T) {
 	table := read(t, mixed)
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Standardize: true})

@@ -12,9 +12,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestColumnWarnings checks the warnings about a table and in passes. There must be warnings about dates that
-// became categories, about row numbers, and about texts that differ in all rows, but not about other
-// columns.
+// TestColumnWarnings checks the warnings about a table and in passes: about dates that became categories, about row
+// numbers, and about texts that differ in all rows.
 func TestColumnWarnings(t *testing.T) {
 	columns := map[string]func(i, n int) string{
 		"id":       func(i, _ int) string { return fmt.Sprint(i) },
@@ -34,8 +33,7 @@ func TestColumnWarnings(t *testing.T) {
 	}
 	names := []string{"id", "from 100", "negative", "falling", "last", "halves", "gap", "day", "stamp", "german", "american", "code", "name", "y"}
 	for n, want := range map[int][]string{
-		// Up to 20 different texts are categories. With 3000 rows, the column "name" has too many
-		// texts to be categories, and is dropped.
+		// With 3000 rows, the column "name" has too many texts to be categories, and is dropped.
 		12:   {"id", "from 100", "negative", "day", "stamp", "german", "american", "name"},
 		3000: {"id", "from 100", "negative", "day", "stamp", "german", "american"},
 		4:    nil,
@@ -78,9 +76,8 @@ func TestColumnWarnings(t *testing.T) {
 	}
 }
 
-// TestMissingWarnings checks the warnings about missing cells, for tables and for passes. A column in
-// which more than half of the cells are missing must get a warning with the fraction of missing
-// cells. No other column may get a warning.
+// TestColumnWarningsOnMissing checks that exactly the columns with more than half of the cells missing get a
+// warning with the fraction, for tables and for passes.
 func TestColumnWarningsOnMissing(t *testing.T) {
 	columns := map[string]func(i int) string{
 		"x":    func(i int) string { return fmt.Sprint(i * 7 % 13) },
@@ -94,8 +91,7 @@ func TestColumnWarningsOnMissing(t *testing.T) {
 		"kind":   func(i int) string { return map[bool]string{true: "None", false: "b"}[i%3 == 0] },
 		"y":      func(i int) string { return fmt.Sprint(i * i % 7) },
 	}
-	// The fraction refers to rows, not to weights. In the column "half", 50 % of the rows, which
-	// have 91 % of the weight, have no value: there must be no warning.
+	// The fraction refers to rows, not to weights: the column "half" has no value in 50 % of the rows.
 	columns["w"] = func(i int) string { return map[bool]string{true: "10", false: "1"}[i%2 == 1] }
 	names := []string{"x", "half", "most", "real", "veneer", "blank", "kind", "y", "w"}
 	want := []string{

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestComments checks that comments before and below the header are removed. Errors must give the
-// line numbers of the file with its comments.
+// TestComments checks that comments are removed, and that errors give the line numbers of the file with its
+// comments.
 func TestComments(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.csv")
 	write := func(text string) {

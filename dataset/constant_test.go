@@ -14,10 +14,9 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// constantCases lists columns and says which of them are constant. The answers with the mark "sk"
-// come from scikit-learn 1.2.1, where the StandardScaler of a constant column has a scale of
-// exactly 1. The other answers follow from the rule: a column is constant if its standard deviation
-// SD is at most min(n, 1000)·ε·|mean|.
+// constantCases lists columns and says which of them are constant. The answers with the mark "sk" are those of the
+// StandardScaler of scikit-learn 1.2.1. The others follow from the rule: a column is constant if its standard
+// deviation SD is at most min(n, 1000)·ε·|mean|.
 func constantCases() []constantCase {
 	column := func(n int, value func(i float64) float64) []float64 {
 		v := make([]float64, n)
@@ -78,8 +77,7 @@ type constantCase struct {
 	constant bool
 }
 
-// TestConstantUpToRounding checks the encoding of each column. It is learned from a table, and from
-// a file that is read in passes.
+// TestConstantUpToRounding checks the encoding of each column, learned from a table and in passes over a file.
 func TestConstantUpToRounding(t *testing.T) {
 	for _, c := range constantCases() {
 		path := filepath.Join(t.TempDir(), "t.csv")
@@ -111,8 +109,7 @@ func TestConstantUpToRounding(t *testing.T) {
 				t.Errorf("%s, %s: scale %v, rounding %v, largest feature %v; want 1, > 0, 0", c.name, got.from, n.Scale, n.Rounding, largest)
 			case !c.constant && n.Rounding != 0:
 				t.Errorf("%s, %s: rounding %v, want 0", c.name, got.from, n.Rounding)
-			// The tolerance covers the rounding errors of the deviations, of sums of n terms, and of a
-			// subnormal result.
+			// The tolerance covers the rounding of the deviations, of sums of n terms, and of a subnormal result.
 			case !c.constant && math.Abs(n.Scale-sd) > float64(len(c.values)+8)*0x1p-53*sd+0x1p-52*math.Abs(mean)+0x1p-1074:
 				t.Errorf("%s, %s: scale %v, want %v", c.name, got.from, n.Scale, sd)
 			}
@@ -120,15 +117,12 @@ func TestConstantUpToRounding(t *testing.T) {
 	}
 }
 
-// TestOutOfRange checks that a row is counted if it is far outside the training range, but not if it
-// is near the range.
+// TestOutOfRange checks that only rows far outside the training range are counted.
 func TestOutOfRange(t *testing.T) {
 	train := read(t, "a,b,c,z\n0,5,0.3,0\n10,5,0.30000000000000004,0\n4,5,0.3,0\n")
 	for _, r := range []dataset.Rules{{}, {Standardize: true}} {
 		e := learn(t, train, r)
-		// In the training table, a ranges from 0 to 10, b is constant, c is constant up to
-		// rounding, and z is 0. The values −101 and 1e9 of a are outside the range by more than 10
-		// times its width. The values −99 and 109 are not.
+		// In the training table, a ranges from 0 to 10, b is constant, c is constant up to rounding, and z is 0.
 		x := features(t, e, read(t, "a,b,c,z\n-99,5,0.3,7\n109,5,0.3000000000000001,0\n-101,5,0.31,0\n1e9,4,0.3,1\n,,,\n"))
 		list := e.OutOfRange(e.OutOfRange(nil, x), x)
 		for j, want := range []dataset.OutOfRange{{"a", 4, 1e9, 0, 10}, {"b", 2, 4, 5, 5}, {"c", 2, 0.31, 0.3, 0.30000000000000004}, {}} {

@@ -159,8 +159,7 @@ func TestReadNoFile(t *testing.T) {
 	wantError(t, err, "standard input:3: cannot be read: the line went dead")
 }
 
-// TestLines checks the line numbers in errors. Line ends in quotation marks and empty lines must
-// count.
+// TestLines checks that the line numbers in errors include line ends in quotation marks and empty lines.
 func TestLines(t *testing.T) {
 	table := read(t, "a,b\n\"x\ny\",1\n\nz,oops\nz,2\nz,3\n")
 	_, err := table.Numbers("b")
@@ -169,8 +168,7 @@ func TestLines(t *testing.T) {
 	wantError(t, err, `standard input: has no column "c"; it has "a", "b"`)
 }
 
-// TestCells checks that finite decimal numbers are read. The error for any other text must quote
-// the text.
+// TestCells checks that finite decimal numbers are read, and that the error for any other text quotes it.
 func TestCells(t *testing.T) {
 	for _, c := range []struct {
 		cell string
@@ -218,8 +216,7 @@ func numbersBelow(n int) string {
 	return b.String()
 }
 
-// TestLongColumn checks a column with so many numbers that its form changes to the plain form while
-// it is read. The values must not change. Cells are missing before and after the change.
+// TestLongColumn checks that values do not change if a column changes to the plain form while it is read.
 func TestLongColumn(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("a,b\n")
@@ -335,8 +332,8 @@ func oneLine(t *testing.T, err error) {
 	}
 }
 
-// TestDelimitersAndIndex checks files of pandas and R with each delimiter. Reading a file at once
-// and in passes must give the same table. A row without its index must give an error.
+// TestDelimitersAndIndex checks files of pandas and R with each delimiter, read at once and in passes. A row
+// without its index must give an error.
 func TestDelimitersAndIndex(t *testing.T) {
 	for _, d := range []string{",", ";", "\t", "|"} {
 		text := strings.ReplaceAll(",x1,kind,y\n"+strings.Repeat("0,1.5,a,1\n7,-2,\"b\",2\n,,b,3\n", 20_000), ",", d)
@@ -362,11 +359,10 @@ func TestDelimitersAndIndex(t *testing.T) {
 	}
 }
 
-// TestPiecesJoinAsOneTable checks a file of several pieces, which are read on all processors. The
-// table must be the same as if the cells were read one by one, even if a column has only numbers in
-// one piece and texts in another.
+// TestPiecesJoinAsOneTable checks that a file of several pieces gives the same table as cells read one by one, even
+// if a column has only numbers in one piece and texts in another.
 func TestPiecesJoinAsOneTable(t *testing.T) {
-	rows, change := 150_000, 70_000 // the rows fill at least 3 pieces of 1 MiB; row number `change` has unusual cells, or is the first or the last of many different numbers
+	rows, change := 150_000, 70_000 // the rows fill at least 3 pieces of 1 MiB
 	if required.FewCases() {
 		rows, change = 60_000, 28_000
 	}

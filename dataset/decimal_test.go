@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// TestDecimal checks which texts the function decimal accepts. For each of these texts it must
-// return the same bits as strconv.
+// TestDecimal checks which texts the function decimal accepts, and compares the results with strconv bit by bit.
 func TestDecimal(t *testing.T) {
 	const seed = 11
 	t.Logf("seed %d", seed)
@@ -53,10 +52,8 @@ func TestDecimal(t *testing.T) {
 	}
 }
 
-// TestMedianOfMany checks that the median of many values is the middle of the sorted values. The
-// function median first derives an interval for the median from a sample. The values are random,
-// repeat, increase, or are large at every index of the sample, so that in some cases the median is
-// outside this interval.
+// TestMedianOfMany compares the median of many values with the middle of the sorted values. In some cases the
+// median is outside the interval that is derived from a sample.
 func TestMedianOfMany(t *testing.T) {
 	const seed = 5
 	t.Logf("seed %d", seed)
@@ -97,9 +94,8 @@ func TestMedianOfMany(t *testing.T) {
 	}
 }
 
-// FuzzDecimal compares the function decimal with strconv. Its seeds are midpoints of two adjacent
-// float64, and numbers that differ from a midpoint in the last of 19 digits: there, wrong rounding
-// is most likely.
+// FuzzDecimal compares the function decimal with strconv. Its seeds are midpoints of two adjacent float64 and
+// numbers next to them.
 func FuzzDecimal(f *testing.F) {
 	f.Add("-12.5e3")
 	f.Add("9007199254740993")

@@ -23,14 +23,12 @@ func utf16Of(order binary.AppendByteOrder, text string) string {
 	return string(b)
 }
 
-// TestDialects checks that a table gives the same cells in every dialect that programs write
-// (pandas, R's write.table, Excel, UCI; deephaven #1800, arrow #26743, vroom #186, readr #607). The
-// test reads files of one piece and of several pieces, standard input, and blocks.
+// TestDialects checks that a table gives the same cells in every dialect that programs write (pandas, R's
+// write.table, Excel, UCI; deephaven #1800, arrow #26743, vroom #186, readr #607).
 func TestDialects(t *testing.T) {
 	const longText = "a text with spaces so long that some thousand rows are two pieces"
 	header, rows := []string{"x", "k", "y"}, [][]string{{"1.5", longText, "2"}, {"2", "c", "4"}, {"", longText, "-6"}}
-	// write writes n rows whose cells are joined by a delimiter. Each line has a prefix and a
-	// suffix.
+	// write writes n rows whose cells are joined by a delimiter. Each line has a prefix and a suffix.
 	write := func(n int, prefix, delimiter, behind, end string, cell func(s string) string) string {
 		var b strings.Builder
 		for i := range n + 1 {

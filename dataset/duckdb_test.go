@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestArrowOfDuckDB reads Arrow files and streams of DuckDB, and compares the cells with those of a
-// CSV file of the same query. It also lets DuckDB read a file of WriteArrow.
+// TestArrowOfDuckDB compares Arrow files and streams of DuckDB with a CSV file of the same query. It also lets
+// DuckDB read a file of WriteArrow.
 func TestArrowOfDuckDB(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts DuckDB: skipped by -short")

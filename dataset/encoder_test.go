@@ -65,8 +65,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// TestEncodeOtherOrder checks a later table. Its columns may have another order, it may have more
-// columns, and it may lack the target.
+// TestEncodeOtherOrder checks a later table with columns in another order, more columns, or no target.
 func TestEncodeOtherOrder(t *testing.T) {
 	table := read(t, mixed)
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Standardize: true})
@@ -95,9 +94,7 @@ func TestTwoTargets(t *testing.T) {
 	}
 }
 
-// TestFillTie checks that the most frequent text replaces a missing text. If several texts are
-// equally frequent, it must be the first of them in sorted order, whatever the order of the rows
-// is.
+// TestFillTie checks that the most frequent text, or the first of them in sorted order, replaces a missing text.
 func TestFillTie(t *testing.T) {
 	for _, text := range []string{"c\nb\na\nb\na\nc\n\"\"\n", "c\na\nb\nb\na\nc\n\"\"\n"} {
 		e := learn(t, read(t, text), dataset.Rules{})
@@ -127,9 +124,8 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// TestStandardize compares the mean and the standard deviation with values computed from their
-// definitions with 200 bits. The offset of the data is up to 1e9 times their spread, or their
-// squares overflow or underflow.
+// TestStandardize compares the mean and the standard deviation with values computed with 200 bits, for offsets up
+// to 1e9 times the spread and for squares that overflow or underflow.
 func TestStandardize(t *testing.T) {
 	const seed = 11
 	t.Log("seed", seed)
@@ -150,16 +146,14 @@ func TestStandardize(t *testing.T) {
 		mean, sd := exactMoments(values)
 		const u = 0x1p-53
 		got := e.Inputs[0].Number
-		// In the first pass, each of n additions has a rounding error of at most u times the largest
-		// value. The second pass adds the mean of the deviations from this mean. Its n rounding
-		// errors are at most u times a deviation. The last addition has one more rounding error.
+		// The first pass has n rounding errors of at most u times the largest value. The second pass adds the mean
+		// of the deviations, whose n rounding errors are at most u times a deviation.
 		largest := math.Abs(c.offset) + 6*c.spread
 		meanTol := 2*u*largest + n*u*(n*u*largest+c.spread)
 		if d := math.Abs(got.Mean - mean); d > meanTol {
 			t.Errorf("offset %v: mean is off by %g, allowed %g", c.offset, d, meanTol)
 		}
-		// An error δ of the mean adds δ² to the variance. The squares and their sum have n + 4
-		// rounding errors. The square root halves the relative error.
+		// An error δ of the mean adds δ² to the variance. The squares and their sum have n + 4 rounding errors.
 		sdTol := sd * ((n+4)*u + meanTol*meanTol/(sd*sd))
 		if d := math.Abs(got.Scale - sd); d > sdTol {
 			t.Errorf("offset %v: sd is off by %g, allowed %g", c.offset, d, sdTol)
@@ -193,9 +187,8 @@ func exactMoments(values []float64) (mean, sd float64) {
 	return mean, sd
 }
 
-// TestStandardizeDetails checks that missing cells are replaced before the moments are computed, as
-// in a scikit-learn pipeline. A constant column must become zeros, even if its value is not a
-// binary fraction.
+// TestStandardizeDetails checks that missing cells are replaced before the moments are computed, as in a
+// scikit-learn pipeline, and that a constant column becomes zeros.
 func TestStandardizeDetails(t *testing.T) {
 	table := read(t, "a,b,c\n1,0.1,x\n,0.1,y\n3,0.1,x\n")
 	e := learn(t, table, dataset.Rules{Standardize: true})
@@ -215,8 +208,7 @@ func TestStandardizeDetails(t *testing.T) {
 	}
 }
 
-// TestLearnFromRows checks that Learn uses only the rows of the given table. After a split, the
-// test rows must have no effect, neither by their categories nor by their errors.
+// TestLearnFromRows checks that Learn uses only the rows of the given table, not the test rows of a split.
 func TestLearnFromRows(t *testing.T) {
 	table := read(t, "a,c\n1,u\n2,v\n3,w\nbad,z\n")
 	for seed := range uint64(50) {
@@ -235,8 +227,7 @@ func TestLearnFromRows(t *testing.T) {
 	t.Fatal("no split put the last row into the test")
 }
 
-// TestLearnFaults checks the error for each table from which Learn cannot learn. The error must be
-// one line.
+// TestLearnFaults checks the one-line error for each table from which Learn cannot learn.
 func TestLearnFaults(t *testing.T) {
 	repeat := func(n int, f func(i int) string) string {
 		var b strings.Builder
@@ -285,8 +276,7 @@ func TestLearnFaults(t *testing.T) {
 	}
 }
 
-// TestManyCategories checks that a column may have MaxCategories categories, and that NA is not one
-// of them.
+// TestManyCategories checks that a column may have MaxCategories categories, and that NA is not one of them.
 func TestManyCategories(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("a\nNA\n")
@@ -299,7 +289,7 @@ func TestManyCategories(t *testing.T) {
 	}
 }
 
-// TestFeaturesFaults checks the error for each fault of a later table. The error must be one line.
+// TestFeaturesFaults checks the one-line error for each fault of a later table.
 func TestFeaturesFaults(t *testing.T) {
 	e := learn(t, read(t, "length,sex,y\n1,male,1\n2,female,2\n3,male,3\n"), dataset.Rules{Targets: []string{"y"}, Standardize: true})
 	e.RefuseUnknown = true
@@ -331,9 +321,8 @@ func TestFeaturesFaults(t *testing.T) {
 	}
 }
 
-// TestUnknownCategoriesAreZeros checks a category that did not occur in training. All features of
-// its column must be zero, the features of other columns must not change, and the category must be
-// counted. The table is read at once and in passes.
+// TestUnknownCategoriesAreZeros checks that all features of a column are zero for a category that did not occur in
+// training, and that the category is counted, in a table read at once and in passes.
 func TestUnknownCategoriesAreZeros(t *testing.T) {
 	e := learn(t, read(t, "a,b,y\nred,p,1\nblue,q,2\nred,q,3\n"), dataset.Rules{Targets: []string{"y"}})
 	text := "b,y,a\nq,1,green\np,2,red\nr,3,amber\nq,4,green\nq,5,\n"
@@ -380,8 +369,7 @@ func TestUnknownCategoriesAreZeros(t *testing.T) {
 	}
 }
 
-// TestNumbersAsCategories checks a column in which Learn found texts. A later cell that looks like
-// a number must remain a category.
+// TestNumbersAsCategories checks that a number in a column of texts remains a category.
 func TestNumbersAsCategories(t *testing.T) {
 	e := learn(t, read(t, "stay\n01\n2\n3+\n"), dataset.Rules{})
 	x := features(t, e, read(t, "stay\n2\n01\n"))

@@ -41,8 +41,7 @@ func npyOf[T any](descr, order, shape string, values ...T) []byte {
 	return npy(fmt.Sprintf("{'descr': '%s', 'fortran_order': %s, 'shape': (%s), }\n", descr, order, shape), data.Bytes()...)
 }
 
-// npz returns a zip file of arrays. The arguments are the name of an array, the array, the next
-// name, and so on.
+// npz returns a zip file of arrays. The arguments are names and arrays in turn.
 func npz(t testing.TB, method uint16, arrays ...any) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -102,8 +101,7 @@ func cells(t testing.TB, table *dataset.Table) map[string][]float64 {
 	return m
 }
 
-// TestFormats checks the tables that are read from all formats and their variants, from a file and
-// from standard input.
+// TestFormats checks the tables that are read from all formats and their variants, from a file and from stdin.
 func TestFormats(t *testing.T) {
 	twoRows := map[string][]float64{"x1": {1, 4}, "x2": {2, 5}, "x3": {3, 6}}
 	labeled := map[string][]float64{"x1": {1, 0}, "x2": {0, 0}, "x3": {0, -2.5}, "label": {1, -1}}
@@ -204,8 +202,7 @@ func TestTextArrays(t *testing.T) {
 	}
 }
 
-// TestNamedParts checks that File.Arrays selects arrays by name, and that labels are found by the
-// name of their array or file.
+// TestNamedParts checks that File.Arrays selects arrays by name, and that labels are found by name.
 func TestNamedParts(t *testing.T) {
 	x, z := npyOf("<f8", "False", "2,", 1.0, 2), npyOf("<f8", "False", "3,", 1.0, 2, 3)
 	path := file(t, "a.npz", npz(t, zip.Store, "x_train.npy", x, "y_train.npy", x, "x_test.npy", z))
@@ -301,8 +298,8 @@ func mustRead(t testing.TB, name, text string) *dataset.Table {
 	return table
 }
 
-// TestRowsOfBinary checks that an error about a row of a binary file gives the number of the row in
-// the file, even after the table is split.
+// TestRowsOfBinary checks that an error about a row of a binary file gives its number in the file, even after a
+// split.
 func TestRowsOfBinary(t *testing.T) {
 	values := make([]float64, 20)
 	values[13] = math.Inf(1)
@@ -318,8 +315,7 @@ func TestRowsOfBinary(t *testing.T) {
 	wantError(t, err, want)
 }
 
-// TestFormatFaults checks that the error for a damaged file is one line, and names the position of
-// the damage.
+// TestFormatFaults checks that the error for a damaged file is one line, and names the position of the damage.
 func TestFormatFaults(t *testing.T) {
 	valid := npyOf("<f8", "False", "2, 3", 1.0, 2, 3, 4, 5, 6)
 	header := func(text string) []byte { return npy(text, 1, 2, 3, 4) }
@@ -425,8 +421,8 @@ func TestFormatFaults(t *testing.T) {
 	wantError(t, err, "standard input: byte 90: cannot be read: io: read/write on closed pipe")
 }
 
-// FuzzRead reads arbitrary bytes as a file of any format. This must not panic, and the size of the
-// table must be proportional to the number of bytes read.
+// FuzzRead reads arbitrary bytes as a file of any format. The size of the table must be proportional to the number
+// of bytes read.
 func FuzzRead(f *testing.F) {
 	x := npyOf("<f4", "True", "2, 2", float32(1), 2, 3, 4)
 	for _, seed := range [][]byte{
@@ -462,8 +458,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzNPZ reads two arrays from a zip file that may be truncated. The arrays are stored or
-// deflated, and their headers and numbers are arbitrary bytes.
+// FuzzNPZ reads two arrays of arbitrary bytes from a zip file, stored or deflated, that may be truncated.
 func FuzzNPZ(f *testing.F) {
 	x, y := npyOf("<f4", "True", "2, 2", float32(1), 2, 3, 4), npyOf("<U2", "False", "2,", 'a', 'b', 'c', 0)
 	f.Add(x, y, true, uint16(0))

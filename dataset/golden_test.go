@@ -16,9 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/encoders/golden.json anew")
 
-// goldenFile lists the tables of testdata/encoders, rules for them, and the expected results of
-// Learn: an encoder as JSON with numbers of full precision, or an error. The test of the module
-// beam reads the same file.
+// goldenFile lists the tables of testdata/encoders, rules for them, and the expected results of Learn: an encoder
+// as JSON, or an error. The test of the module beam reads the same file.
 const goldenFile = "testdata/encoders/golden.json"
 
 type goldenCase struct {
@@ -67,8 +66,7 @@ func golden(t *testing.T, e *dataset.Encoder, err error) string {
 	return asJSON(t, e)
 }
 
-// TestGoldenEncoders checks the bits of the encoders that Learn and Stream.Learn make from small
-// tables. The tables are so small that the sample of the stream contains all rows.
+// TestGoldenEncoders checks the bits of the encoders that Learn and Stream.Learn make from small tables.
 func TestGoldenEncoders(t *testing.T) {
 	cases := readGolden(t)
 	for i := range cases {
@@ -116,9 +114,8 @@ func TestGoldenEncoders(t *testing.T) {
 	}
 }
 
-// TestGoldenLongStream checks the bits of the encoder that Stream.Learn makes from a file that has
-// several parts and more rows than the sample. In the first rows, the column "late" has only a
-// small number of distinct numbers.
+// TestGoldenLongStream checks the bits of the encoder that Stream.Learn makes from a file that has several parts
+// and more rows than the sample.
 func TestGoldenLongStream(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("many,few,late,word,w,y\n")

@@ -21,9 +21,8 @@ func readText(t *testing.T, name, text string) (*dataset.Table, error) {
 	return dataset.Read(path, nil)
 }
 
-// TestJSONIsTheTableOfCSV checks that the JSON forms of a table give the cells of its CSV form,
-// with the columns in the order of the first object. In later objects, keys have another order or
-// are absent, and values are null.
+// TestJSONIsTheTableOfCSV checks that the JSON forms of a table give the cells of its CSV form, with the columns in
+// the order of the first object.
 func TestJSONIsTheTableOfCSV(t *testing.T) {
 	const csv = "b,a,text\n1.5,-2e3,\"says \"\"hi\"\",\nthen goes\"\n,7,true\n3,,\n"
 	rows := []string{
@@ -65,8 +64,7 @@ func TestJSONIsTheTableOfCSV(t *testing.T) {
 	}
 }
 
-// TestJSONFaults checks the error for each fault. The error must be one line that gives the number
-// of the row.
+// TestJSONFaults checks the one-line error for each fault, with the number of the row.
 func TestJSONFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                          "has no rows",
@@ -101,8 +99,8 @@ func TestJSONFaults(t *testing.T) {
 	}
 }
 
-// FuzzJSON checks arbitrary texts. A text that encoding/json reads as an array of flat objects with
-// equal keys must give a table with one row per object. No text may cause a panic.
+// FuzzJSON checks that a text that encoding/json reads as an array of flat objects with equal keys gives a table
+// with one row per object.
 func FuzzJSON(f *testing.F) {
 	for _, text := range []string{`[{"a": 1, "b": "x"}, {"a": null, "b": true}]`, `{"a": 1} {"a": 2}`, `[]`, `[{"a": [1]}]`, `{"sep=;": 1}`, `{"a\r": "\r\n", "b": "\""}`} {
 		f.Add([]byte(text))

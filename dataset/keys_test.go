@@ -30,8 +30,7 @@ func newTable(t *testing.T, columns ...dataset.Column) *dataset.Table {
 	return table
 }
 
-// TestKeysAreEqualForEqualRows checks that keys are equal for rows with equal cells, and different
-// for other rows. Numbers must be compared as numbers, for any order and form of the columns.
+// TestKeysAreEqualForEqualRows checks that rows have equal keys if and only if their cells are equal.
 func TestKeysAreEqualForEqualRows(t *testing.T) {
 	nan := math.NaN()
 	a := []string{"1", "1.0", "10e-1", "2", "-0", "0", "NA", "", "red", "1"}
@@ -51,8 +50,8 @@ func TestKeysAreEqualForEqualRows(t *testing.T) {
 			}
 		}
 	}
-	// The keys must not depend on the form of a column, the order of the columns, an additional
-	// column, or the selection of rows from a table.
+	// The keys must not depend on the form or the order of the columns, an additional column, or the selection of
+	// rows.
 	numbers := newTable(t, dataset.Numbers("y", make([]float64, 8)), dataset.Numbers("b", b[:8]),
 		dataset.Numbers("a", []float64{1, 1, 1, 2, math.Copysign(0, -1), 0, nan, nan}))
 	if got := keysOf(t, numbers, "b", "a"); !slices.Equal(got, keys[:8]) {
@@ -71,8 +70,7 @@ func TestKeysAreEqualForEqualRows(t *testing.T) {
 	}
 }
 
-// TestKeysOfFile checks that a file gives the same keys as a table, even if it is read in passes or
-// has another format.
+// TestKeysOfFile checks that a file gives the same keys as a table, also in passes and in another format.
 func TestKeysOfFile(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {

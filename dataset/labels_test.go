@@ -24,8 +24,7 @@ func indices(t *testing.T, e *dataset.Encoder, table *dataset.Table) []float64 {
 	return mat.Col(nil, 0, y)
 }
 
-// TestClasses checks the order of classes, which is numeric if all labels are numbers. Each row
-// must have the class of its label, whatever the spelling of a number is.
+// TestClasses checks the order of classes, and that each row has the class of its label in any spelling.
 func TestClasses(t *testing.T) {
 	for _, c := range []struct {
 		cells   string
@@ -54,8 +53,8 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// TestClassesOfNumbers checks that the same labels give the same classes in a column of many
-// numbers, in a table made in Go and in a file.
+// TestClassesOfNumbers checks that the same labels give the same classes in a column of many numbers, in a table
+// made in Go and in a file.
 func TestClassesOfNumbers(t *testing.T) {
 	constructed, err := dataset.NewTable("made", dataset.Numbers("x", []float64{1, 2, 3}), dataset.Numbers("y", []float64{3, -1, 3}))
 	if err != nil {
@@ -70,9 +69,8 @@ func TestClassesOfNumbers(t *testing.T) {
 	}
 }
 
-// TestClassesAreExact checks that different labels are different classes even if they have the same
-// float64 value. This must hold in every format, read at once and in passes, and in predictions for
-// a table in another format.
+// TestClassesAreExact checks that different labels are different classes even if they have the same float64 value,
+// in every format, read at once and in passes.
 func TestClassesAreExact(t *testing.T) {
 	const a, b, c = int64(1 << 60), int64(1<<60 + 1), int64(-1<<53 - 1)
 	classes := []string{"-9007199254740993", "1152921504606846976", "1152921504606846977"}
@@ -144,8 +142,7 @@ func TestClassesAreExact(t *testing.T) {
 			}
 		}
 	}
-	// All spellings of a number are the same class, but a number that is very close is another
-	// class.
+	// All spellings of a number are the same class, but a number that is very close is another class.
 	table := read(t, "x,y\n1,1152921504606846976.0\n2,1152921504606846977\n3,+11529215046068469760e-1\n4,0\n5,-0.0\n")
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Labels: true})
 	if got := e.Classes(); !slices.Equal(got, []string{"0", "1152921504606846976.0", "1152921504606846977"}) {
@@ -154,8 +151,7 @@ func TestClassesAreExact(t *testing.T) {
 	if got := indices(t, e, table); !slices.Equal(got, []float64{1, 2, 1, 0, 0}) {
 		t.Errorf("indices are %v", got)
 	}
-	// In a column of more than MaxCategories numbers, the texts of the numbers are not stored. The
-	// error of Targets must give this reason.
+	// In a column of more than MaxCategories numbers, the texts of the numbers are not stored.
 	var many strings.Builder
 	many.WriteString("x1,y\n")
 	for i := range dataset.MaxCategories + 1 {
@@ -227,8 +223,8 @@ func TestClassFaults(t *testing.T) {
 	}
 }
 
-// TestScoredTargets checks classes that the encoder has not learned. They must follow the learned
-// classes, in the order of their rows. A cell that cannot be a class must give an error.
+// TestScoredTargets checks that unknown classes follow the learned classes, in the order of their rows, and that a
+// cell that cannot be a class gives an error.
 func TestScoredTargets(t *testing.T) {
 	labels := dataset.Rules{Targets: []string{"y"}, Labels: true}
 	texts := learn(t, read(t, "x,y\n1,b\n2,a\n"), labels)
@@ -332,8 +328,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestCheckLabels checks that Check returns an error for classes and inputs that Learn cannot
-// return.
+// TestCheckLabels checks that Check returns an error for classes and inputs that Learn cannot return.
 func TestCheckLabels(t *testing.T) {
 	number := dataset.Input{Name: "x", Number: &dataset.Number{Scale: 1}}
 	y := []string{"y"}
@@ -359,9 +354,8 @@ func TestCheckLabels(t *testing.T) {
 	}
 }
 
-// TestScoredBlocksAreScoredTargets checks classes that the model does not know. The classes must
-// get the same indices and labels if a file is read at once and in parts, whichever part is decoded
-// first.
+// TestScoredBlocksAreScoredTargets checks that unknown classes get the same indices and labels if a file is read at
+// once and in parts.
 func TestScoredBlocksAreScoredTargets(t *testing.T) {
 	const rows = 40000
 	pad := strings.Repeat("0", 80) // with these zeros the file has 4 parts of 1 MiB

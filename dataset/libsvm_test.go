@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestIndicesFromZero checks files whose indices start at 0, read at once and in passes. The
-// columns must be x0, x1, … wherever the index 0 occurs in the file.
+// TestIndicesFromZero checks that the columns are x0, x1, … wherever the index 0 occurs in the file, read at once
+// and in passes.
 func TestIndicesFromZero(t *testing.T) {
 	const seed, n, d = 33, 60_000, 5
 	t.Logf("seed %d", seed)
@@ -54,8 +54,8 @@ func TestIndicesFromZero(t *testing.T) {
 	}
 }
 
-// TestIndicesFromAnotherNumber checks that a table gives an error if its indices start at another
-// number than in the training table: every feature would be shifted by one column.
+// TestIndicesFromAnotherNumber checks that a table gives an error if its indices start at another number than in
+// the training table.
 func TestIndicesFromAnotherNumber(t *testing.T) {
 	zero, one := "1 0:1 1:2 2:3\n2 0:4 1:5 2:6\n", "1 1:1 2:2 3:3\n2 1:4 2:5 3:6\n"
 	const fromZero, fromOne = "has the index 0, so its indices start at 0, but the indices of the training table start at 1", "has one index more than the training table and no index 0"

@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// A tableReader generates a table of distinct numbers while it is read. peak is the largest size of
-// the heap during the reading, including garbage.
+// A tableReader generates a table of distinct numbers while it is read. peak is the largest size of the heap,
+// including garbage.
 type tableReader struct {
 	rows, cols int
 	row        int
@@ -51,8 +51,8 @@ func (r *tableReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestReadMemory checks the memory of a table of numbers. The table must take little more memory
-// than a matrix of the numbers, and reading it at most three times the memory of the matrix.
+// TestReadMemory checks that a table takes little more memory than a matrix of its numbers, and reading it at most
+// three times as much.
 func TestReadMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads two million cells: skipped by -short")
@@ -75,21 +75,19 @@ func TestReadMemory(t *testing.T) {
 	matrix := float64(8 * in.rows * in.cols)
 	peak := float64(in.peak) - heapBefore
 	t.Logf("the matrix takes %.0f bytes, the table %.2f times as much, reading it %.2f times", matrix, heapGrowth/matrix, peak/matrix)
-	// The bound consists of three parts: append may grow a list by the factor 1.25, a line number
-	// takes half as much memory as a cell, and the runtime and the test take 1 MiB.
+	// append may grow a list by the factor 1.25, and a line number takes half as much memory as a cell. 1 MiB is
+	// for the runtime and the test.
 	if bound := matrix*(1.25+0.5/float64(in.cols)) + 1<<20; heapGrowth > bound {
 		t.Errorf("the table takes %.0f bytes, allowed %.0f", heapGrowth, bound)
 	}
-	// The heap grows to twice the live memory of the last collection. Below 4 MiB the collector
-	// does not run.
+	// The heap grows to twice the live memory of the last collection, or to 4 MiB.
 	if bound := 3*matrix + 4<<20; peak > bound {
 		t.Errorf("reading takes %.0f bytes, allowed %.0f", peak, bound)
 	}
 }
 
-// TestRefusedTablesStayBelowTheLimit checks a table whose size is known only at its end. Read must
-// return an error before the growing lists, their old arrays and the decoded parts exceed the
-// limit.
+// TestRefusedTablesStayBelowTheLimit checks that Read of a table of unknown size returns an error before its lists,
+// their old arrays and the decoded parts exceed the limit.
 func TestRefusedTablesStayBelowTheLimit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads four million cells: skipped by -short")
@@ -112,8 +110,7 @@ func TestRefusedTablesStayBelowTheLimit(t *testing.T) {
 			if bound := limit + limit*percent/100 + 4<<20; peak > bound {
 				t.Errorf("reading takes %d bytes, allowed %d", peak, bound)
 			}
-			// The old list of a column, its new list and the decoded parts may together take two
-			// thirds of the limit.
+			// The old and the new list of a column and the decoded parts may take two thirds of the limit.
 			if table := int64(in.row) * int64(8*cols+4); 3*table < limit {
 				t.Errorf("refused at a table of %d bytes", table)
 			}
@@ -136,9 +133,8 @@ func (r *endless) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// TestReadingObeysMemory checks tables that exceed the limit of memory, although some of their
-// files are small. Read must return an error, and the memory allocated until then must be
-// proportional to the limit.
+// TestReadingObeysMemory checks that Read returns an error for tables that exceed the limit of memory, and
+// allocates memory proportional to the limit until then.
 func TestReadingObeysMemory(t *testing.T) {
 	const limit = 4 << 20
 	if _, err := dataset.Read("testdata/parquet/go-constant.parquet", nil); err != nil { // without a limit, the file is valid
@@ -184,10 +180,9 @@ func TestReadingObeysMemory(t *testing.T) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 			oneLine(t, err)
-			// Together, all arrays of a buffer that doubles have at most twice the size of the last
-			// array, and all arrays of a slice that grows by a quarter at most five times the size
-			// of the last array. A block of 1 MiB of text has at most 2¹⁷ numbers of 8 bytes. The
-			// remaining memory is for the decompressors.
+			// All arrays of a buffer that doubles have at most twice the size of the last array, and those of a
+			// slice that grows by a quarter five times. A block of 1 MiB of text has at most 2¹⁷ numbers of 8
+			// bytes.
 			allocated := after.TotalAlloc - before.TotalAlloc
 			t.Logf("%.1f MiB allocated", float64(allocated)/(1<<20))
 			if allocated > (2+5+1)*limit+8<<20 {

@@ -19,8 +19,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestMissingValuesAgainstPandas checks that the default texts of missing cells are those of
-// pandas, in columns of texts and of numbers.
+// TestMissingValuesAgainstPandas checks that the default texts of missing cells are those of pandas.
 func TestMissingValuesAgainstPandas(t *testing.T) {
 	if err := exec.Command(required.Python, "-c", "import pandas").Run(); err != nil {
 		required.SkipOrFail(t, "pandas", err)
@@ -57,8 +56,8 @@ func TestMissingValuesAgainstPandas(t *testing.T) {
 	}
 }
 
-// TestNAValues checks a list of texts of missing cells. It must apply to columns of numbers and of
-// texts, whether a file is read at once or in blocks, and the encoder must store it.
+// TestNAValues checks that a list of texts of missing cells applies to numbers and to texts, at once and in blocks,
+// and that the encoder stores it.
 func TestNAValues(t *testing.T) {
 	const text = "a,kind,y\n1,red,1\n?,?,2\n3,red,3\n-999.0,blue,4\n8,NA,5\n\"?\",red,6\n"
 	path := filepath.Join(t.TempDir(), "t.csv")
@@ -120,8 +119,8 @@ func TestNAValues(t *testing.T) {
 	}
 }
 
-// TestNAValuesOfOldModels checks a model that does not store texts of missing cells. It must treat
-// NA as a category, and ? as a missing number.
+// TestNAValuesOfOldModels checks that for a model without texts of missing cells NA is a category, and ? a missing
+// number.
 func TestNAValuesOfOldModels(t *testing.T) {
 	var e dataset.Encoder
 	err := json.Unmarshal([]byte(`{"inputs":[{"name":"a","number":{"fill":7,"mean":0,"scale":1}},{"name":"b","text":{"fill":"red","categories":["NA","red"]}}],"outputs":[],"refuse_missing":false}`), &e)
@@ -159,9 +158,8 @@ func TestNAValuesOfOldModels(t *testing.T) {
 	}
 }
 
-// TestOddMarkers checks a small number of texts in a column of numbers. They must give an error for
-// any number of rows, unless the column is declared categorical. A column with many words among its
-// numbers must be categorical.
+// TestOddMarkers checks that a small number of texts in a column of numbers is an error, unless the column is
+// declared categorical, and that a column with many words is categorical.
 func TestOddMarkers(t *testing.T) {
 	for _, c := range []struct {
 		cells   string

@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestWriteNPYWritesWhatNumpySaves compares the SHA-256 of the files with the SHA-256 of files that
-// numpy.save of numpy 1.24.2 writes for the same arrays. It also reads the files back.
+// TestWriteNPYWritesWhatNumpySaves compares the SHA-256 of the files with those of numpy.save of numpy 1.24.2 for
+// the same arrays. It also reads the files back.
 func TestWriteNPYWritesWhatNumpySaves(t *testing.T) {
 	for _, c := range []struct {
 		data  any

@@ -11,8 +11,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestOpened checks that an open file is read from its beginning each time, even after it has been
-// deleted, and that errors contain the given name.
+// TestOpened checks that an open file is read from its beginning each time, even after it has been deleted.
 func TestOpened(t *testing.T) {
 	text := "a,y\n" + strings.Repeat("1,2\n3,4\n", 500)
 	path := filepath.Join(t.TempDir(), "x")

@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// parquetFiles lists files with the same 300 rows, which three programs wrote in all versions of
-// pages, encodings and codecs; see testdata/README.md.
+// parquetFiles lists files with the same 300 rows, which three programs wrote in all versions of pages, encodings
+// and codecs; see testdata/README.md.
 func parquetFiles(t testing.TB) []string {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/parquet/[ag]*-v*.parquet")
@@ -92,8 +92,7 @@ func TestParquet(t *testing.T) {
 	}
 }
 
-// TestParquetKinds checks the tables of three kinds of files: with decimals of up to 38 digits,
-// without rows, and with lists.
+// TestParquetKinds checks files with decimals of up to 38 digits, without rows, and with lists.
 func TestParquetKinds(t *testing.T) {
 	table, err := dataset.Read("testdata/parquet/go-decimal.parquet", nil)
 	if err != nil {
@@ -126,8 +125,7 @@ func TestParquetKinds(t *testing.T) {
 	wantError(t, err, `testdata/parquet/go-list.parquet: column "list": holds lists; only flat columns can be read, or drop the column`)
 }
 
-// TestParquetStream checks that reading a file in passes gives the same table as reading it at
-// once.
+// TestParquetStream checks that reading a file in passes gives the same table as reading it at once.
 func TestParquetStream(t *testing.T) {
 	for _, path := range parquetFiles(t) {
 		checkStream(t, dataset.File{Path: path}, dataset.Rules{Targets: []string{"u8"}, Standardize: true}, 77)
@@ -135,8 +133,7 @@ func TestParquetStream(t *testing.T) {
 	}
 }
 
-// TestParquetDamage changes one byte of a file at a time. Reading the file must give an error or
-// another table, but never a panic.
+// TestParquetDamage checks that a file with one changed byte gives an error or another table, but never a panic.
 func TestParquetDamage(t *testing.T) {
 	for _, path := range parquetFiles(t) {
 		data, err := os.ReadFile(path)
@@ -182,12 +179,10 @@ func TestParquetDamage(t *testing.T) {
 	}
 }
 
-// fuzzMemory limits the memory of a table in a fuzz test. A few bytes can represent millions of
-// rows, and fuzzing would be slow if they were read.
+// fuzzMemory limits the memory of a table in a fuzz test, because a few bytes can represent millions of rows.
 const fuzzMemory = 1 << 18
 
-// FuzzParquet reads arbitrary bytes as a Parquet file. Run it with -fuzzminimizetime 100x, as make
-// fuzz-smoke does. Without this bound, the fuzzer would only minimize inputs.
+// FuzzParquet reads arbitrary bytes as a Parquet file. Run it with -fuzzminimizetime 100x, as make fuzz-smoke does.
 func FuzzParquet(f *testing.F) {
 	paths, err := filepath.Glob("testdata/parquet/small-*") // with large tables, each execution would be slow
 	if err != nil || len(paths) < 5 {

@@ -2,8 +2,8 @@ package dataset
 
 import "testing"
 
-// TestParquetRoom checks that a table has capacity for the rows of the file or of one group. It
-// must have no such capacity if the file is too small for the number of rows that it states.
+// TestParquetRoom checks that a table has capacity for the rows of the file or of one group, unless the file is too
+// small for the number of rows that it states.
 func TestParquetRoom(t *testing.T) {
 	p := &parquetFile{t: &Table{}, columns: []parquetColumn{{name: "x", physical: parquetDouble}}, rows: 1 << 40, size: 1000}
 	for _, test := range []struct {

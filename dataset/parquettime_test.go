@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// A parquetField is a column for writeParquet, without missing cells. It has the fields of a
-// SchemaElement in parquet.thrift, except repetition, and the values in the encoding PLAIN.
+// A parquetField is a column for writeParquet, without missing cells: a SchemaElement in parquet.thrift and its
+// values in the encoding PLAIN.
 type parquetField struct {
 	name     string
 	physical int64
@@ -46,8 +46,8 @@ func (w *compact) text(id int64, s string) {
 	w.b = append(binary.AppendUvarint(w.b, uint64(len(s))), s...)
 }
 
-// structure writes a struct, and calls f to write the fields. The struct is the value of field id,
-// or an element of a list if id is 0.
+// structure writes a struct, whose fields f writes. It is the value of field id, or an element of a list if id is
+// 0.
 func (w *compact) structure(id int64, f func()) {
 	if id > 0 {
 		w.field(id, 12)
@@ -165,8 +165,7 @@ func int64s(values ...int64) []byte {
 	return b
 }
 
-// timeType returns a function that writes a TimeType or a TimestampType, for the field
-// parquetField.logical.
+// timeType returns a function that writes a TimeType or a TimestampType.
 func timeType(member int64, utc bool, unit int64) func(w *compact) {
 	return func(w *compact) {
 		w.structure(member, func() {
@@ -176,9 +175,8 @@ func timeType(member int64, utc bool, unit int64) func(w *compact) {
 	}
 }
 
-// TestParquetDates checks that dates, times and UUIDs are read as the texts of the same table in a
-// CSV file (parquet-format, LogicalTypes.md). The integers count days, or fractions of a second,
-// since 1970. A value that is larger by 86400 s must therefore give the next day.
+// TestParquetDates checks that dates, times and UUIDs are read as the texts of the same table in a CSV file
+// (parquet-format, LogicalTypes.md).
 func TestParquetDates(t *testing.T) {
 	date := func(w *compact) { w.structure(6, func() {}) }
 	uuid := func(w *compact) { w.structure(14, func() {}) }
@@ -226,8 +224,8 @@ func TestParquetDates(t *testing.T) {
 	}
 }
 
-// TestParquetAndCSVAlike checks that a table gives the same encoder from a Parquet file as from a
-// CSV file. If there are too many dates for categories, both must give the same error.
+// TestParquetAndCSVAlike checks that a table gives the same encoder, or the same error for too many dates, from a
+// Parquet file as from a CSV file.
 func TestParquetAndCSVAlike(t *testing.T) {
 	for _, n := range []int{12, 40} {
 		var csv strings.Builder
@@ -278,8 +276,8 @@ func TestParquetAndCSVAlike(t *testing.T) {
 	}
 }
 
-// TestParquetColumnsThatCannotBeRead checks columns of INT96, of intervals and of groups. They must
-// give an error only if they are used, not if they are dropped.
+// TestParquetColumnsThatCannotBeRead checks that columns of INT96, of intervals and of groups give an error only if
+// they are used.
 func TestParquetColumnsThatCannotBeRead(t *testing.T) {
 	for _, c := range []struct {
 		field parquetField

@@ -15,8 +15,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// python runs a script with numpy and scikit-learn in a new folder. It returns the folder and the
-// output of the script.
+// python runs a script with numpy and scikit-learn in a new folder. It returns the folder and the output.
 func python(t *testing.T, script string) (dir, out string) {
 	t.Helper()
 	cmd := exec.Command(required.SKLearn(t), "-c", script)
@@ -30,8 +29,8 @@ func python(t *testing.T, script string) (dir, out string) {
 	return dir, string(data)
 }
 
-// TestWrittenByNumpy checks files that numpy and scikit-learn write, of all types, orders and
-// versions. They must give the numbers from which they were written.
+// TestWrittenByNumpy checks that files of numpy and scikit-learn, of all types, orders and versions, give the
+// numbers from which they were written.
 func TestWrittenByNumpy(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Python: skipped by -short")
@@ -104,8 +103,7 @@ print(json.dumps({'x': x.tolist(), 'z': z.tolist(), 'y': y.tolist()}))
 	}
 }
 
-// TestMNIST compares the images and labels of MNIST with results of numpy: their sizes, sums and
-// counts.
+// TestMNIST compares the sizes, sums and counts of the images and labels of MNIST with results of numpy.
 func TestMNIST(t *testing.T) {
 	table, err := dataset.Read(shared(t, "mnist-t10k-images-idx3-ubyte.gz"), nil)
 	if err != nil {

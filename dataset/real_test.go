@@ -16,8 +16,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// shared returns the path of a public data set, which is in a folder beside the repository. If the
-// data set is absent, it skips the test.
+// shared returns the path of a public data set, which is in a folder beside the repository, or skips the test.
 func shared(t testing.TB, name string) string {
 	t.Helper()
 	return required.Data(t, name)
@@ -32,8 +31,7 @@ func readFile(t testing.TB, path string) *dataset.Table {
 	return table
 }
 
-// TestPenguins compares the texts, numbers and missing cells of a real table with results of
-// Python: counts and a median.
+// TestPenguins compares the texts, numbers and missing cells of a real table with results of Python.
 func TestPenguins(t *testing.T) {
 	path := shared(t, "penguins_mixed.csv")
 	table := readFile(t, path)
@@ -67,8 +65,7 @@ func TestPenguins(t *testing.T) {
 		}
 		n := float64(len(column))
 		mean, sd := stat.PopMeanStdDev(column, nil)
-		// A feature has a magnitude of at most 3 and two rounding errors. Its mean and scale have
-		// at most n rounding errors. The factor 2 allows for the rounding errors of package stat.
+		// A feature has a magnitude of at most 3 and two rounding errors, and its mean and scale have at most n.
 		if tol := 2 * (n + 2) * 3 * 0x1p-53; math.Abs(mean) > tol || math.Abs(sd-1) > tol {
 			t.Errorf("%s has mean %g and standard deviation 1%+g, allowed %g", name, mean, sd-1, tol)
 		}
@@ -81,8 +78,7 @@ func TestPenguins(t *testing.T) {
 	wantError(t, err, path+`:9: column "sex": the cell is empty; missing cells are refused: give it a value or drop the row`)
 }
 
-// TestDiabetes checks a table of numbers without standardization. The features must equal the
-// cells, and the compressed file must give the same bits.
+// TestDiabetes checks that features without standardization equal the cells, also from the compressed file.
 func TestDiabetes(t *testing.T) {
 	path := shared(t, "diabetes.csv")
 	table := readFile(t, path)

@@ -16,9 +16,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// csvOf returns a CSV file of n rows. The columns are numbers and texts, both with missing cells, a
-// target, weights from 0 to 3, and an identifier. If repeated is set, each row occurs as many times
-// as its weight says.
+// csvOf returns a CSV file of n rows with weights from 0 to 3. If repeated is set, each row occurs as many times as
+// its weight says.
 func csvOf(n int, repeated bool) string {
 	var b strings.Builder
 	b.WriteString("id,a,b,kind,w,y\n")
@@ -43,9 +42,8 @@ func csvOf(n int, repeated bool) string {
 	return b.String()
 }
 
-// TestWeightsAreRepetitions checks that weights give the same encoder as repeated rows, for tables
-// and for passes over files. All rows of the small files are in the sample of the stream, but not
-// all of the 70,000 rows of the large files.
+// TestWeightsAreRepetitions checks that weights give the same encoder as repeated rows, for tables and for passes
+// over files.
 func TestWeightsAreRepetitions(t *testing.T) {
 	for _, n := range []int{60, 70000} {
 		if testing.Short() && n > 1000 {
@@ -95,8 +93,8 @@ func TestWeightsAreRepetitions(t *testing.T) {
 					}
 					continue
 				}
-				// The tolerance allows a rounding error for each number of sums of up to 2n
-				// numbers, whose magnitude is the variable size.
+				// The tolerance allows a rounding error for each number of sums of up to 2n numbers of magnitude
+				// size.
 				size := math.Abs(in.Number.Mean) + in.Number.Scale
 				tol := 0x1p-52 * 2 * float64(2*n) * size
 				fill := in.Number.Fill == got.Number.Fill
@@ -112,8 +110,8 @@ func TestWeightsAreRepetitions(t *testing.T) {
 	}
 }
 
-// TestBlocksLeaveOutRowsOfWeightZero checks that passes give only the rows of weight > 0, with
-// their weights. A file that is read as a table must give the same rows.
+// TestBlocksLeaveOutRowsOfWeightZero checks that passes, and a file that is read as a table, give only the rows of
+// weight > 0, with their weights.
 func TestBlocksLeaveOutRowsOfWeightZero(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.csv")
 	if err := os.WriteFile(path, []byte(csvOf(500, false)), 0o666); err != nil {
@@ -157,8 +155,7 @@ func TestBlocksLeaveOutRowsOfWeightZero(t *testing.T) {
 	}
 }
 
-// TestRolesOfColumns checks that a column can have only one role, and that weights must be numbers
-// ≥ 0.
+// TestRolesOfColumns checks that a column can have only one role, and that weights must be numbers ≥ 0.
 func TestRolesOfColumns(t *testing.T) {
 	table := func(weights ...string) *dataset.Table {
 		var rows, numbers []string

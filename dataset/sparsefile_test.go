@@ -15,8 +15,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// npzOf returns a zip file of arrays. A []float64 or an []int64 becomes a vector, and a string
-// becomes a scalar.
+// npzOf returns a zip file of arrays: vectors, and scalars for strings.
 func npzOf(t testing.TB, method uint16, arrays map[string]any) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -48,8 +47,7 @@ func npzOf(t testing.TB, method uint16, arrays map[string]any) []byte {
 	return b.Bytes()
 }
 
-// csrArrays returns the arrays of a file with the matrix whose rows are (1 0 2), (0 0 0) and (0 3
-// 0).
+// csrArrays returns the arrays of a file with the matrix whose rows are (1 0 2), (0 0 0) and (0 3 0).
 func csrArrays() map[string]any {
 	return map[string]any{"format": "csr", "shape": []int64{3, 3}, "indptr": []int64{0, 2, 2, 3}, "indices": []int64{0, 2, 1}, "data": []float64{1, 2, 3}}
 }
@@ -72,8 +70,8 @@ func wantMatrix(t *testing.T, path string, want mat.Matrix) {
 	}
 }
 
-// TestMatrixMarket checks all fields and symmetries of the format. Entries are in any order, some
-// of them are zeros, and there are comments and empty lines.
+// TestMatrixMarket checks all fields and symmetries of the format, with entries in any order, zeros, comments and
+// empty lines.
 func TestMatrixMarket(t *testing.T) {
 	for _, c := range []struct {
 		text string
@@ -97,8 +95,8 @@ func TestMatrixMarket(t *testing.T) {
 	}
 }
 
-// TestMatrixMarketInPieces compares a file of several pieces of 1 MiB with the same matrix in
-// LIBSVM format. The entries of the file are sorted by column.
+// TestMatrixMarketInPieces compares a file of several pieces of 1 MiB, sorted by column, with the same matrix in
+// LIBSVM format.
 func TestMatrixMarketInPieces(t *testing.T) {
 	text, x := sparseTable(11, 2000, 300, 0.2, 1)
 	var b strings.Builder
@@ -143,8 +141,8 @@ func labelsOf(libsvm []byte) (labels []byte) {
 	return labels
 }
 
-// TestSparseNPZ checks the formats CSR, CSC and COO, stored and deflated. Some entries are not in
-// order, some stored values are zeros, and the file has another array with targets.
+// TestSparseNPZ checks the formats CSR, CSC and COO, stored and deflated, with entries out of order and stored
+// zeros.
 func TestSparseNPZ(t *testing.T) {
 	csc := map[string]any{"format": "csc", "shape": []int64{3, 3}, "indptr": []int64{0, 1, 2, 3}, "indices": []int64{0, 2, 0}, "data": []float64{1, 3, 2}}
 	coo := map[string]any{"format": "coo", "shape": []int64{3, 3}, "row": []int64{2, 0, 0}, "col": []int64{1, 2, 0}, "data": []float64{3, 2, 1}}
@@ -167,9 +165,8 @@ func TestSparseNPZ(t *testing.T) {
 	}
 }
 
-// TestSparseFileFaults checks files that violate the rules of their format. Each must give an error
-// of one line that names the position. If sizes in a header exceed the file, no memory may be
-// allocated for them.
+// TestSparseFileFaults checks the one-line error, with the position, for files that violate the rules of their
+// format. No memory may be allocated for sizes that exceed the file.
 func TestSparseFileFaults(t *testing.T) {
 	const realHeader = "%%MatrixMarket matrix coordinate real general\n"
 	withArray := func(name string, value any) []byte {
@@ -237,8 +234,8 @@ func TestSparseFileFaults(t *testing.T) {
 
 func zeroOver(v float64) float64 { return v / v }
 
-// TestSparseWrittenByScipy checks that files of SciPy give the original matrices, for all types of
-// indices and values. SciPy must read the arrays of TestSparseNPZ as the same matrix.
+// TestSparseWrittenByScipy checks that files of SciPy give the original matrices, for all types of indices and
+// values, and that SciPy reads the arrays of TestSparseNPZ.
 func TestSparseWrittenByScipy(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Python: skipped by -short")
@@ -279,8 +276,8 @@ print(json.dumps(x.tolist()))
 	}
 }
 
-// FuzzSparseFiles reads arbitrary bytes as a file of each sparse format. This must not panic, every
-// error must be one line, and a table that is read must be encodable.
+// FuzzSparseFiles reads arbitrary bytes as a file of each sparse format. Every error must be one line, and a table
+// that is read must be encodable.
 func FuzzSparseFiles(f *testing.F) {
 	f.Add([]byte("%%MatrixMarket matrix coordinate real symmetric\n3 3 4\n1 1 1\n2 1 2\n3 2 3\n3 3 4\n"))
 	f.Add([]byte("%%MatrixMarket matrix coordinate pattern general\n% c\n3 3 1\n1 1\n"))

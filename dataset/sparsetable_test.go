@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// sparseTable returns a LIBSVM file of rows × cols, and its dense matrix. density is the fraction
-// of nonzero values. The standard deviations of the columns have several orders of magnitude.
+// sparseTable returns a LIBSVM file of rows × cols, and its dense matrix. density is the fraction of nonzero
+// values.
 func sparseTable(seed uint64, rows, cols int, density float64, first int) ([]byte, *mat.Dense) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	x := mat.NewDense(rows, cols, nil)
@@ -36,9 +36,8 @@ func sparseTable(seed uint64, rows, cols int, density float64, first int) ([]byt
 	return b.Bytes(), x
 }
 
-// TestSparseFeatures checks that a sparse table and subsets of its rows are encoded as the original
-// numbers. Each case is tested with sparse and dense features, for files read at once and in
-// passes, and with indices that start at 0 and at 1.
+// TestSparseFeatures checks that a sparse table and subsets of its rows are encoded as the original numbers, with
+// sparse and dense features, at once and in passes, and with indices from 0 and from 1.
 func TestSparseFeatures(t *testing.T) {
 	const seed, rows, cols = 5, 3000, 80
 	t.Logf("seed %d", seed)
@@ -93,8 +92,8 @@ func TestSparseFeatures(t *testing.T) {
 	}
 }
 
-// TestSparseLabelAsFeature checks a sparse file without targets. Its label must become a feature
-// after the sparse features, whether the file is read at once or in passes.
+// TestSparseLabelAsFeature checks that the label of a sparse file without targets becomes a feature after the
+// sparse features.
 func TestSparseLabelAsFeature(t *testing.T) {
 	const rows, cols = 3000, 80
 	text, _ := sparseTable(5, rows, cols, 0.1, 1)
@@ -116,10 +115,9 @@ func TestSparseLabelAsFeature(t *testing.T) {
 	}
 }
 
-// TestSparseStandardize checks that standardizing a sparse table divides each column by its
-// population standard deviation and subtracts nothing, as StandardScaler(with_mean=False) does.
-// Learning in passes over the file must give the same bits. A row with an integer weight w must
-// have the effect of w copies of the row.
+// TestSparseStandardize checks that standardizing a sparse table only divides each column by its population
+// standard deviation, as StandardScaler(with_mean=False) does, also in passes, and that a weight w has the effect
+// of w copies of a row.
 func TestSparseStandardize(t *testing.T) {
 	const seed, rows, cols = 6, 400, 70
 	t.Logf("seed %d", seed)
@@ -208,9 +206,8 @@ func TestSparseConstant(t *testing.T) {
 	}
 }
 
-// TestDenseOrNarrowTablesAreDense checks that the features of a LIBSVM table are encoded column by
-// column in three cases: at least a third of the values are nonzero, the table is narrow, or a
-// feature is the target.
+// TestDenseOrNarrowTablesAreDense checks that a LIBSVM table is encoded column by column if at least a third of the
+// values are nonzero, the table is narrow, or a feature is the target.
 func TestDenseOrNarrowTablesAreDense(t *testing.T) {
 	for _, c := range []struct {
 		cols    int
@@ -240,8 +237,8 @@ func TestDenseOrNarrowTablesAreDense(t *testing.T) {
 	}
 }
 
-// TestWideSparseTable checks a table with only some values in 1.5 million columns. It must be read
-// and encoded without a dense matrix. A call for a dense matrix must give an error of one line.
+// TestWideSparseTable checks that a table with only some values in 1.5 million columns is read and encoded without
+// a dense matrix. A call for a dense matrix must give an error.
 func TestWideSparseTable(t *testing.T) {
 	var b strings.Builder
 	for i := range 300 {
@@ -272,8 +269,8 @@ func TestWideSparseTable(t *testing.T) {
 	}
 }
 
-// TestSparseTablesOfOtherRows checks later tables. Indices beyond the last feature must be ignored,
-// absent columns must be 0, and columns of a dense table must be found by their names.
+// TestSparseTablesOfOtherRows checks that in later tables indices beyond the last feature are ignored, absent
+// columns are 0, and columns of a dense table are found by their names.
 func TestSparseTablesOfOtherRows(t *testing.T) {
 	text, _ := sparseTable(8, 100, 70, 0.1, 1)
 	train, err := dataset.Read(file(t, "a.libsvm", text), nil)
@@ -340,8 +337,8 @@ func TestSparseTablesOfOtherRows(t *testing.T) {
 	}
 }
 
-// TestLIBSVMSpellings checks that lines with several spaces, tabs, comments, query numbers (qid:7),
-// CR LF or long numbers are read like plain lines, at any position in the file.
+// TestLIBSVMSpellings checks that lines with several spaces, tabs, comments, query numbers (qid:7), CR LF or long
+// numbers are read like plain lines.
 func TestLIBSVMSpellings(t *testing.T) {
 	libsvm := "1 1:0.5 3:2\n-2.5 2:1e-3 4:4\n3\n4 1:1\n"
 	for _, text := range []string{

@@ -16,8 +16,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// tableWith returns a CSV file. Its column x has n different numbers and, below them, the given
-// cell.
+// tableWith returns a CSV file. Its column x has n different numbers and, below them, the given cell.
 func tableWith(n int, cell string) string {
 	var b strings.Builder
 	b.WriteString("x,y\n")
@@ -28,10 +27,8 @@ func tableWith(n int, cell string) string {
 	return b.String()
 }
 
-// TestSpellingsOfOneMeaning checks that a cell in an unambiguous spelling is read as its number.
-// The test reads the cell in a column of few numbers and in a column with too many numbers to store
-// their texts, as a feature in blocks and as a target. The marks are from data.table #6604 and
-// datatable #771, and the expected numbers are the values of Python's float.
+// TestSpellingsOfOneMeaning compares a cell in an unambiguous spelling with the value of Python's float. The marks
+// are from data.table #6604 and datatable #771.
 func TestSpellingsOfOneMeaning(t *testing.T) {
 	for _, c := range []struct {
 		f    dataset.File
@@ -91,10 +88,8 @@ func TestSpellingsOfOneMeaning(t *testing.T) {
 	}
 }
 
-// TestSpellingsAreRefused checks that a number in an unsupported spelling is not a category, a
-// class or a value. The error must name the first such cell and say what to do. The cells occur
-// among numbers, among texts and alone in a column. The test also reads the tables in blocks, and
-// checks tables that are made by a Go program (polars #18797, datatable #771, data.table #6604).
+// TestSpellingsAreRefused checks the error for the first number in an unsupported spelling, among numbers, among
+// texts and alone in a column (polars #18797, datatable #771, data.table #6604).
 func TestSpellingsAreRefused(t *testing.T) {
 	const percent, currency, sign = "is a number with a percent sign: write the number alone", "is a number with a currency sign: write the number alone", "is a number whose sign does not come first: write a negative number as -1.5"
 	advice := func(s string) string { return "is a number in another spelling: give " + s }
@@ -224,8 +219,7 @@ func TestCodesStayCategories(t *testing.T) {
 	}
 }
 
-// TestSpellingsOfOneClass checks that two spellings of a number are the same class, and the same
-// text of a missing cell.
+// TestSpellingsOfOneClass checks that two spellings of a number are the same class, and the same missing cell.
 func TestSpellingsOfOneClass(t *testing.T) {
 	f := dataset.File{Path: file(t, "t.csv", []byte("x,y\n1,−1\n2,-1\n3,\"1'000\"\n4,1000\n−999,-1\n")), Dialect: dataset.Dialect{NAValues: []string{"-999"}, NoDefaultNA: true}}
 	checkStream(t, f, dataset.Rules{Targets: []string{"y"}, Labels: true}, 2)
@@ -242,9 +236,8 @@ func TestSpellingsOfOneClass(t *testing.T) {
 	}
 }
 
-// TestDecimalCommaIsDetected checks files whose delimiter is the semicolon. The decimal comma must
-// be detected if some of the first numbers have a comma and none has a point. A mark that may
-// separate thousands must not have an effect (Excel, read.csv2).
+// TestDecimalCommaIsDetected checks that in files with semicolons the decimal comma is detected if some of the
+// first numbers have a comma and none has a point (Excel, read.csv2).
 func TestDecimalCommaIsDetected(t *testing.T) {
 	const notice = "the decimal mark is taken to be a comma, as in "
 	for _, c := range []struct {
@@ -324,8 +317,8 @@ func TestMarks(t *testing.T) {
 	wantError(t, err, "standard input: the character 'x' cannot be a decimal mark: use . or ,")
 }
 
-// TestDecimalCommaOfManyNumbers checks that a long column of numbers with decimal commas equals the
-// same column with decimal points.
+// TestDecimalCommaOfManyNumbers compares a long column of numbers with decimal commas with the same column with
+// decimal points.
 func TestDecimalCommaOfManyNumbers(t *testing.T) {
 	var commas, points strings.Builder
 	commas.WriteString("x;y\n")

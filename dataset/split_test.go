@@ -30,8 +30,8 @@ func numbers(t *testing.T, table *dataset.Table, name string) []float64 {
 	return values
 }
 
-// TestSplit checks that each row is in exactly one part, that the rows of a part are in order, and
-// that the parts have the documented sizes.
+// TestSplit checks that each row is in exactly one part, that a part is in order, and that it has the documented
+// size.
 func TestSplit(t *testing.T) {
 	for _, c := range []struct {
 		rows     int
@@ -57,8 +57,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestSplitSeed checks that the split depends only on the seed. It must be the same on all machines
-// and in all releases.
+// TestSplitSeed checks that the split depends only on the seed.
 func TestSplitSeed(t *testing.T) {
 	table := counting(t, 12)
 	_, first := table.Split(0.25, 1)
@@ -75,8 +74,8 @@ func TestSplitSeed(t *testing.T) {
 	}
 }
 
-// TestSplitKeepsCells checks that a split does not change the line numbers of rows, missing cells,
-// and cells that are not numbers.
+// TestSplitKeepsCells checks that a split does not change line numbers, missing cells, and cells that are not
+// numbers.
 func TestSplitKeepsCells(t *testing.T) {
 	text := "a,b\n" + numbersBelow(2*dataset.MaxCategories) + "x,oops\n"
 	table := read(t, text)

@@ -10,10 +10,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestLargeArraysAreReadOnAllProcessors checks that arrays of several MiB are read as they were
-// written, from files of their own and from zip files that store or compress them. If a bit of a
-// stored array is changed in any part, the checksum must detect it. Bytes after the numbers must
-// give an error.
+// TestLargeArraysAreReadOnAllProcessors checks that arrays of several MiB are read as they were written, from files
+// and from zip files. A changed bit, and bytes after the numbers, must give an error.
 func TestLargeArraysAreReadOnAllProcessors(t *testing.T) {
 	const rows = 200_000
 	values := make([]float64, 2*rows)

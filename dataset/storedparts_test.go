@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A faultyDisk reads from data. The byte at the offset that is stored in the field fails gives an error.
+// A faultyDisk reads from data, and returns an error for the byte at the offset in the field fails.
 type faultyDisk struct {
 	data  []byte
 	fails int64
@@ -24,9 +24,8 @@ func (d faultyDisk) ReadAt(p []byte, offset int64) (int, error) {
 	return copy(p, d.data[offset:]), nil
 }
 
-// TestStoredPartsAreReadConcurrently checks that readStored returns the bytes and computes their
-// checksum. If the disk has an error anywhere, readStored must return it with its offset. Several
-// goroutines read different parts at the same time, so that the race detector can find races.
+// TestStoredPartsAreReadConcurrently checks that readStored returns the bytes and computes their checksum, and that
+// it returns an error of the disk with its offset.
 func TestStoredPartsAreReadConcurrently(t *testing.T) {
 	const begin, size = 80, 8<<20 + 5
 	data := make([]byte, begin+size)

@@ -24,8 +24,8 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// stream learns an encoder from a file in one pass. In a second pass it reads the file in blocks of
-// the given number of rows.
+// stream learns an encoder from a file in one pass, and reads the file in blocks of the given number of rows in
+// another.
 func stream(t testing.TB, f dataset.File, r dataset.Rules, rows int) (e *dataset.Encoder, x, y *mat.Dense) {
 	t.Helper()
 	s, err := f.Open()
@@ -69,8 +69,7 @@ func blocks(t testing.TB, s *dataset.Stream, e *dataset.Encoder, rows int) (x, y
 	return x, y
 }
 
-// checkStream fails the test unless a file read at once and as a stream gives encoders, features and
-// targets with the same bits.
+// checkStream fails the test unless a file read at once and as a stream gives the same bits.
 func checkStream(t *testing.T, f dataset.File, r dataset.Rules, rows int) {
 	t.Helper()
 	table, err := f.Read()
@@ -93,8 +92,7 @@ func checkStream(t *testing.T, f dataset.File, r dataset.Rules, rows int) {
 	}
 }
 
-// TestStreamFormats checks that a file of any format gives the same samples when it is read in
-// blocks and at once.
+// TestStreamFormats checks that a file of any format gives the same samples in blocks and at once.
 func TestStreamFormats(t *testing.T) {
 	const seed = 21
 	t.Logf("seed %d", seed)
@@ -180,8 +178,7 @@ func TestStreamFormats(t *testing.T) {
 	}
 }
 
-// TestStreamLong checks the stream of a file of many pieces. In the middle of the file, columns
-// change between numbers and texts.
+// TestStreamLong checks the stream of a file in whose middle columns change between numbers and texts.
 func TestStreamLong(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads files of several MiB: skipped by -short")
@@ -206,8 +203,7 @@ func TestStreamLong(t *testing.T) {
 	}
 }
 
-// TestStreamWidening checks the stream of a LIBSVM file of many pieces, in which later lines have
-// more features. The target is each of several columns, or there is no target.
+// TestStreamWidening checks the stream of a LIBSVM file of many pieces, in which later lines have more features.
 func TestStreamWidening(t *testing.T) {
 	const seed = 8
 	t.Logf("seed %d", seed)
@@ -233,8 +229,8 @@ func TestStreamWidening(t *testing.T) {
 	}
 }
 
-// TestStreamSample checks files longer than the sample. Means and standard deviations must have
-// only rounding errors. The error of a median must not be larger than for a random sample.
+// TestStreamSample checks that in files longer than the sample, means and standard deviations have only rounding
+// errors and a median has the error of a random sample.
 func TestStreamSample(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 200,000 rows: skipped by -short")
@@ -263,8 +259,8 @@ func TestStreamSample(t *testing.T) {
 	present := slices.DeleteFunc(slices.Clone(frequent), math.IsNaN)
 	slices.Sort(present)
 	fill := e.Inputs[0].Number.Fill
-	// The sample has 65,536 rows, nine tenths of which have a value. The rank of the median may be
-	// wrong by five standard deviations.
+	// The sample has 65,536 rows, nine tenths of which have a value. Five standard deviations of the rank are
+	// allowed.
 	rank, _ := slices.BinarySearch(present, fill)
 	if deviation, bound := math.Abs(float64(rank)/float64(len(present))-0.5), 5*0.5/math.Sqrt(0.9*65536); deviation > bound {
 		t.Errorf("the median has the rank %.4f, allowed 0.5 ± %.4f", 0.5+deviation, bound)
@@ -281,16 +277,14 @@ func TestStreamSample(t *testing.T) {
 	for i, values := range [][]float64{frequent, rare} {
 		mean, sd := stat.PopMeanStdDev(values, nil)
 		got := e.Inputs[i].Number
-		// A sum of n terms of the same sign has a relative error of at most n·ε. The sum of squared
-		// deviations also has the error of the squared mean.
+		// A sum of n terms of the same sign has a relative error of at most n·ε.
 		if tol := n * 0x1p-52 * mean; math.Abs(got.Mean-mean) > tol || math.Abs(got.Scale-sd) > tol {
 			t.Errorf("%s: mean %v ± %v, want %v ± %v", e.Inputs[i].Name, got.Mean, got.Scale, mean, sd)
 		}
 	}
 }
 
-// TestStreamShared checks that public data sets of all kinds give the same result when they are
-// read at once and as streams.
+// TestStreamShared checks that public data sets give the same result when they are read at once and as streams.
 func TestStreamShared(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads large files: skipped by -short")
@@ -307,8 +301,7 @@ func TestStreamShared(t *testing.T) {
 	}
 }
 
-// TestStreamFaults checks that a pass returns the error for the first fault in the file, as Read
-// and Features do, wherever the fault is.
+// TestStreamFaults checks that a pass returns the error for the first fault in the file, as Read and Features do.
 func TestStreamFaults(t *testing.T) {
 	longCSV := "x,y\n" + strings.Repeat("1,2\n", 300_000) // longer than one piece
 	infinite := make([]float64, 20)
@@ -367,8 +360,7 @@ func TestStreamFaults(t *testing.T) {
 	}
 }
 
-// TestBlockFaults checks the errors of passes over a file that differs from the encoder's training
-// file.
+// TestBlockFaults checks the errors of passes over a file that differs from the encoder's training file.
 func TestBlockFaults(t *testing.T) {
 	e := learn(t, read(t, "x,c,y\n1,a,1\n2,b,2\n"), dataset.Rules{Targets: []string{"y"}, Standardize: true})
 	e.RefuseUnknown = true
@@ -436,8 +428,8 @@ func TestStreamChanged(t *testing.T) {
 	}
 }
 
-// TestStreamStops checks that a pass ends soon after its context is canceled or use returns an
-// error. No goroutine may run after the pass.
+// TestStreamStops checks that a pass, with all its goroutines, ends soon after its context is canceled or use
+// returns an error.
 func TestStreamStops(t *testing.T) {
 	var b bytes.Buffer
 	b.WriteString("x,y\n")
@@ -529,8 +521,7 @@ func TestStreamMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The bound allows three blocks, which append may enlarge by a quarter, and GOMAXPROCS + 3
-	// parts that are read ahead. Each part has 4 MiB of the file and 4 MiB of features.
+	// The bound allows three blocks, which append may enlarge by a quarter, and GOMAXPROCS + 3 parts of 8 MiB.
 	bound := 1.25*3*8*rows*d + float64(runtime.GOMAXPROCS(0)+3)*8*(1<<20) + 1<<20
 	t.Logf("%.1f MB live, allowed %.1f; the file has %.1f", float64(peak-heapBefore)/1e6, bound/1e6, n*d*8/1e6)
 	if float64(peak-heapBefore) > bound {
@@ -538,8 +529,7 @@ func TestStreamMemory(t *testing.T) {
 	}
 }
 
-// FuzzStream checks that arbitrary bytes give the same result when they are read as a stream and as
-// a table, or both give an error.
+// FuzzStream checks that arbitrary bytes give the same result as a stream and as a table, or both give an error.
 func FuzzStream(f *testing.F) {
 	for _, seed := range []string{
 		"a,b\n1,2\n", "a,b\r\n\"x\"\"y\",\r\n,1\r\n", "a\nNA\nnan\n1e999\n", "a,target\nred,1\n,2\n", "a\n\xff\n", "a,b\n\n\n1, 2 \n\"\n\",3\n", "1 1:2 3:4\n-1 2:1e5 # no\n",

@@ -12,9 +12,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// summaries divides a CSV file of n rows into tables of 40 rows and returns their summaries. The
-// columns are numbers with missing cells, numbers near 10¹², numbers near the largest float64 with
-// both signs, and texts.
+// summaries divides a CSV file of n rows into tables of 40 rows and returns their summaries.
 func summaries(t *testing.T, n int, r dataset.Rules) (list []*dataset.Summary) {
 	t.Helper()
 	const header = "many,few,offset,huge,word,y\n"
@@ -58,11 +56,9 @@ func throughGob(t *testing.T, s *dataset.Summary) *dataset.Summary {
 	return decoded
 }
 
-// TestSummariesMergeInAnyOrder merges summaries in random pairs, some of them after encoding and
-// decoding. The encoder must always have the same bits. The column offset, 10¹² + i for i < n, has
-// the mean 10¹² + (n − 1)/2 and the standard deviation √((n² − 1)/12). In the column huge, nine of
-// ten numbers are v and one is −v: the mean is 0.8v and the standard deviation 0.6v. The computed
-// and the expected values each have a relative rounding error of at most 2⁻⁵³.
+// TestSummariesMergeInAnyOrder checks that summaries merged in random pairs, some after encoding and decoding, give
+// an encoder with the same bits. The column offset, 10¹² + i for i < n, has the mean 10¹² + (n − 1)/2 and the
+// standard deviation √((n² − 1)/12); the column huge, of which nine tenths are v and one tenth −v, has 0.8v and 0.6v.
 func TestSummariesMergeInAnyOrder(t *testing.T) {
 	const seed = 29
 	t.Logf("seed %d", seed)
@@ -99,9 +95,8 @@ func TestSummariesMergeInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestSummaryNamesTheFirstFault checks that the error is about the first wrong cell of a column,
-// whatever the order of the tables is. Its Offset must be the byte offset at which its line numbers
-// begin.
+// TestSummaryNamesTheFirstFault checks that the error is about the first wrong cell of a column, in any order of
+// the tables, with the byte offset at which its line numbers begin.
 func TestSummaryNamesTheFirstFault(t *testing.T) {
 	read := func(text string) *dataset.Table {
 		table, err := dataset.Dialect{}.ReadLines([]byte("x,y\n"), strings.NewReader(text))

@@ -25,9 +25,8 @@ func messageRules() dataset.Rules {
 	return dataset.Rules{Targets: []string{"label"}, Labels: true, TFIDF: []string{"text"}, Standardize: true}
 }
 
-// TestTextFeatures compares the tf-idf features of a column with their formula. The table has other
-// columns too. The test covers sparse features, dense features, the features from a saved encoder,
-// the features of a part of the rows, and the features from passes over the file.
+// TestTextFeatures compares the tf-idf features of a column with their formula: sparse, dense, from a saved
+// encoder, of a part of the rows, and from passes over the file.
 func TestTextFeatures(t *testing.T) {
 	path := file(t, "a.csv", []byte(messages))
 	table, err := dataset.Read(path, nil)
@@ -99,8 +98,7 @@ func TestTextFeatures(t *testing.T) {
 	}
 }
 
-// TestUnknownTexts checks the report on texts without a known n-gram in two columns of texts. With
-// RefuseUnknown such texts must give an error.
+// TestUnknownTexts checks the report on texts without a known n-gram, and the error for them with RefuseUnknown.
 func TestUnknownTexts(t *testing.T) {
 	read := func(csv string) *dataset.Table {
 		t.Helper()
@@ -136,8 +134,7 @@ func TestUnknownTexts(t *testing.T) {
 	}
 }
 
-// TestTextFeaturesOfPart checks that each fold of a cross-validation learns a vocabulary of its
-// own.
+// TestTextFeaturesOfPart checks that each fold of a cross-validation learns a vocabulary of its own.
 func TestTextFeaturesOfPart(t *testing.T) {
 	table, err := dataset.Read(file(t, "a.csv", []byte(messages)), nil)
 	if err != nil {
@@ -153,8 +150,7 @@ func TestTextFeaturesOfPart(t *testing.T) {
 	}
 }
 
-// TestTextFeatureFaults checks the errors for wrong rules, tables and encoders. An invalid encoder
-// must not cause a panic.
+// TestTextFeatureFaults checks the errors for wrong rules, tables and encoders.
 func TestTextFeatureFaults(t *testing.T) {
 	path := file(t, "a.csv", []byte(messages))
 	table, err := dataset.Read(path, nil)
