@@ -15,12 +15,11 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// An Arrow stream (arrow.apache.org/docs/format/Columnar.html, "IPC Streaming Format") is a
-// sequence of messages: the schema, dictionaries, and record batches, which are groups of rows. A
-// message consists of metadata in a flatbuffer and a body with the buffers of all columns. An Arrow
-// file is also a Feather file of version 2. It begins and ends with the text ARROW1, and contains a
-// stream and then a footer that lists the batches. This package reads files and streams
-// sequentially, so that they can come from a pipe.
+// An Arrow stream (arrow.apache.org/docs/format/Columnar.html, "IPC Streaming Format") is a sequence of messages:
+// the schema, dictionaries, and record batches, which are groups of rows. A message consists of metadata in a
+// flatbuffer and a body with the buffers of all columns. An Arrow file, also called a Feather file of version 2,
+// begins and ends with ARROW1, and contains a stream and then a footer that lists the batches. This package reads files and streams
+// sequentially.
 //
 // This package does not use github.com/apache/arrow-go, because v18.8.0 trusts the sizes in the
 // metadata: it allocates 34 GB if byte 22 of testdata/arrow/small-go-none.arrow is inverted.
@@ -149,8 +148,7 @@ func openArrow(in *input) (*arrowFile, error) {
 	return a, nil
 }
 
-// footerSchema returns the schema in the footer of a file. Files that Arrow for JavaScript writes
-// have no schema at their beginning.
+// footerSchema returns the schema in the footer of a file. Files of Arrow for JavaScript have it only there.
 func (a *arrowFile) footerSchema() (schema flatbuffers.Table, err error) {
 	if !a.file {
 		return schema, a.damaged("its schema")
@@ -182,8 +180,8 @@ func (a *arrowFile) damaged(component string) error {
 	return a.t.newError("", "is not a complete Arrow file or stream: "+component+" cannot be read")
 }
 
-// parsed calls f, which reads a flatbuffer. It returns false if f panics: package flatbuffers
-// panics if an offset points outside the flatbuffer.
+// parsed calls f, which reads a flatbuffer. It returns false if f panics, as package flatbuffers does at invalid
+// offsets.
 func parsed(f func()) (ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -446,7 +444,7 @@ func (a *arrowFile) batch(m arrowMessage, header flatbuffers.Table) (*arrowBatch
 		return nil, err
 	}
 	b := &arrowBatch{a: a, number: a.batches + 1, first: a.rows, codec: -1}
-	inBounds, unused := true, m.size // unused is the number of bytes that no buffer has used; buffers that overlap make it negative
+	inBounds, unused := true, m.size // unused: bytes that no buffer has used; negative if buffers overlap
 	if !parsed(func() {
 		b.rows = int64At(header, 0)
 		for nodes := vectorAt(header, 1, 16); len(nodes) > 0; nodes = nodes[16:] {
@@ -548,7 +546,6 @@ func (a *arrowFile) addDictionary(m arrowMessage) error {
 	return nil // no column of the table uses the dictionary: it belongs to a nested column
 }
 
-// newTable returns an empty table.
 func (a *arrowFile) newTable() *Table {
 	t := &Table{Source: a.t.Source}
 	for i := range a.columns {
@@ -622,7 +619,6 @@ func readArrow(in *input) (*Table, error) {
 	return t, nil
 }
 
-// table implements the method table of part.
 func (b *arrowBatch) table() (*Table, error) {
 	t := b.a.newTable()
 	t.first = int(b.first)

@@ -21,7 +21,6 @@ type arrowValues struct {
 	texts   [][]byte
 }
 
-// bytes returns the size of v in memory.
 func (v *arrowValues) bytes() int64 {
 	size := int64(cap(v.present)) + 8*int64(cap(v.numbers)+cap(v.ints)) + 24*int64(cap(v.texts))
 	for _, text := range v.texts {
@@ -401,9 +400,8 @@ func arrowTexts(starts, data []byte, rows int, large bool) ([][]byte, bool) {
 	return texts, true
 }
 
-// viewTexts reads texts of type Utf8View. Each text has a view of 16 bytes, which begins with the
-// length of the text. If the length is at most 12, the text follows. Otherwise the first 4 bytes of
-// the text, the number of a buffer and a position in this buffer follow.
+// viewTexts reads texts of type Utf8View. Each text has a view of 16 bytes, which begins with the length. A text of
+// up to 12 bytes follows; otherwise its first 4 bytes, the number of a buffer and a position in this buffer follow.
 func (b *arrowBatch) viewTexts(rows int, present []bool) ([][]byte, error) {
 	count, err := b.viewBuffers()
 	if err != nil {

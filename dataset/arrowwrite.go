@@ -13,11 +13,10 @@ import (
 // arrowVersion is the number for version V5 of the metadata.
 const arrowVersion = 4
 
-// WriteArrow writes an Arrow file, which is also a Feather file of version 2. names[j] is the name
-// of columns[j]: a []float64, written as Float64, an []int64, written as Int64, or a []string of
-// valid UTF-8, written as Utf8. The columns must have the same length, which may be 0. As in
-// WriteParquet, a missing number is written as NaN, and a text cannot be missing. A record batch
-// has at most 131,072 rows and is not compressed.
+// WriteArrow writes an Arrow file, which is also a Feather file of version 2. names[j] is the name of columns[j]: a
+// []float64, written as Float64, an []int64, written as Int64, or a []string of valid UTF-8, written as Utf8. The
+// columns must have the same length, which may be 0. A missing number is written as NaN. A record batch has at most
+// 131,072 rows and is not compressed.
 func WriteArrow(w io.Writer, names []string, columns []any) error {
 	rows := -1
 	for j, name := range names {

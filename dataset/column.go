@@ -35,8 +35,7 @@ func (k kind) rule() string {
 	return "is not a number"
 }
 
-// parseCell reads a trimmed cell as a number. The value is NaN unless the kind
-// is number.
+// parseCell reads a trimmed cell as a number. The value is NaN unless the kind is number.
 func parseCell(s string) (float64, kind) {
 	if v, ok := decimal(unsafe.Slice(unsafe.StringData(s), len(s))); ok { // the function decimal does not retain the bytes
 		return v, number
@@ -71,11 +70,10 @@ type entry struct {
 	kind  kind // the kind of the text; it is never the constant missing
 }
 
-// A column has one of three forms. At first it is coded: it stores each distinct cell once as an
-// entry, and for each row the index of its entry. A coded column can still become numbers or texts.
-// If it has more than MaxCategories entries, none of which is a text, it becomes plain: such a
-// column can only hold numbers, for which 8 bytes per cell suffice. If the file stores numbers, not
-// texts, the column is plain from the start and refers to the cells of the whole table.
+// A column has one of three forms. At first it is coded: it stores each distinct cell once as an entry, and for
+// each row the index of its entry. With more than MaxCategories entries, none of which is a text, it becomes plain
+// and stores only numbers. If the file stores numbers, the column is plain and refers to the cells of the whole
+// table.
 type column struct {
 	name    string
 	reading *reading // how cells of text are parsed as numbers
@@ -141,9 +139,8 @@ func (c *column) add(s string) {
 	}
 }
 
-// addBytes appends the cell b in two cases: the column is plain and b is a number, or the column is
-// coded and has an entry with this text. It reports whether it has appended the cell. It does not
-// retain b.
+// addBytes appends the cell b if the column is plain and b is a number, or if the column is coded and has an entry
+// with this text. It reports whether it has appended the cell, and does not retain b.
 func (c *column) addBytes(b []byte) bool {
 	if c.plain {
 		v, ok := decimal(b)
@@ -163,8 +160,8 @@ func (c *column) addBytes(b []byte) bool {
 	return ok
 }
 
-// join appends the cells of the column other, with the same result as calls of add. A list that
-// join must reallocate gets the given capacity, in cells. If c has texts, other must be coded.
+// join appends the cells of other. A list that join must reallocate gets the given capacity. If c has texts, other
+// must be coded.
 func (c *column) join(other *column, capacity int) {
 	if other.plain && !c.plain {
 		c.makePlain()
@@ -202,8 +199,8 @@ func (c *column) join(other *column, capacity int) {
 	c.numbers = append(c.numbers, other.numbers...)
 }
 
-// withCapacity returns list with capacity for len(list) + added elements. If it must reallocate,
-// the new capacity is `capacity`, or len(list) + added if that is larger.
+// withCapacity returns list with capacity for len(list) + added elements, or for `capacity` elements if it must
+// reallocate and that is more.
 func withCapacity[T any](list []T, added, capacity int) []T {
 	if len(list)+added <= cap(list) {
 		return list
@@ -278,9 +275,8 @@ func (c *column) number(i int) (v float64, k kind) {
 	return e.value, e.kind
 }
 
-// values returns the cells of rows first to last − 1 as numbers. The result is a part of the stored
-// numbers if the column is plain and stores them; otherwise values fills and returns the slice
-// `to`. A cell that is not a finite number becomes infinite or NaN.
+// values returns the cells of rows first to last − 1 as numbers, in the stored numbers if possible and otherwise in
+// the slice `to`. A cell that is not a finite number becomes infinite or NaN.
 func (c *column) values(to []float64, first, last int) []float64 {
 	if c.plain && c.cells == nil {
 		return c.numbers[first:last]
@@ -329,8 +325,8 @@ func (c *column) cell(i int) string {
 	return c.otherTexts[i]
 }
 
-// selectRows returns a column of the given rows, in the given order. If c.cells is not nil, the
-// list inCells holds the indices of the same rows in c.cells.
+// selectRows returns a column of the given rows, in the given order. inCells holds their indices in c.cells if that
+// is not nil.
 func (c *column) selectRows(rows []int, inCells []int32) *column {
 	s := &column{name: c.name, reading: c.reading, entries: c.entries, texts: c.texts, plain: c.plain, rounded: c.rounded, exact: c.exact}
 	if s.unreadable = c.unreadable; c.unreadable != "" {
@@ -386,9 +382,8 @@ func trimmed[T any](list []T) []T {
 	return append(make([]T, 0, len(list)), list...)
 }
 
-// An index is a hash table with open addressing, which maps a text to the number of its entry. A
-// map would need a copy of each text. If a table of a thousand rows has almost as many entries as
-// rows, the map would take more memory than the rest of the column.
+// An index is a hash table with open addressing, which maps a text to the number of its entry without a copy of the
+// text.
 type index []slot
 
 // A slot of an index is free if next is 0.
@@ -459,16 +454,15 @@ func (t *Table) plainNumbers(c *column) []float64 {
 	return t.storedNumbers(c)
 }
 
-// A numbersReader reads the plainNumbers of several columns. It reads the columns of a matrix
-// together, some rows at a time, so that it loads each cache line from memory only once.
+// A numbersReader reads the plainNumbers of several columns of a matrix together, to load each cache line only
+// once.
 type numbersReader struct {
 	t     *Table
 	list  [lineNumbers][]float64 // the numbers of the columns; valid until the next call of read
 	space [lineNumbers][]float64
 }
 
-// lineNumbers is the number of float64 in a cache line. This is also the maximum number of columns
-// that are read together.
+// lineNumbers is the number of float64 in a cache line, and the maximum number of columns that are read together.
 const lineNumbers = 8
 
 func (r *numbersReader) read(columns []*column) {

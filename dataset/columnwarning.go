@@ -16,8 +16,7 @@ type ColumnWarning struct {
 	rule   string
 }
 
-// Message says what is unusual about the column and what to do. The function name maps the
-// parameter that drops columns to its name in a front end.
+// Message says what is unusual about the column and what to do. name maps a parameter to its name in a front end.
 func (r ColumnWarning) Message(name func(parameter string) string) string {
 	return (&Error{Column: r.Column, Rule: r.rule}).rule(name)
 }
@@ -30,17 +29,16 @@ const (
 	risingIntegers = "holds distinct integers in increasing order, like an identifier or a row number; {$drop}"
 )
 
-// warningRows is the minimum number of rows for warnings. Five distinct numbers in random order are
-// increasing with probability 1/120.
+// warningRows is the minimum number of rows for warnings: five distinct numbers in random order are increasing with
+// probability 1/120.
 const warningRows = 5
 
-// date matches a date, or a date and a time. The date has the order of ISO 8601 or ends with the
-// year.
+// date matches a date, or a date and a time. The date has the order of ISO 8601 or ends with the year.
 var date = regexp.MustCompile(`^([0-9]{4}([-/.])[0-9]{1,2}([-/.])[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}([-/.])[0-9]{4})([T ][0-9]{1,2}:[0-9]{2}.*)?$`)
 
-// ColumnWarnings returns warnings about t, the table from which e was learned: about columns that
-// look like dates or identifiers, and about columns in which more than half of the cells were
-// missing and have been replaced. If only one column became features, there are no warnings.
+// ColumnWarnings returns warnings about t, the table from which e was learned: about columns that look like dates
+// or identifiers, and about columns in which more than half of the cells were missing. If only one column became
+// features, there are no warnings.
 func (e *Encoder) ColumnWarnings(t *Table) []ColumnWarning {
 	return e.columnWarnings(t.rows, func(in Input) columnFacts {
 		c := t.find(in.Name)
@@ -113,8 +111,8 @@ func (c *column) mostlyMissing(rows int) float64 {
 	return float64(rows-values) / float64(rows)
 }
 
-// rising reports whether the cells are integers in increasing order. Unless first is set, they must
-// also be greater than *last. rising sets *last to the last integer.
+// rising reports whether the cells are integers in increasing order, greater than *last unless first is set. It
+// sets *last to the last integer.
 func (c *column) rising(rows int, last *float64, first bool) bool {
 	for i := range rows {
 		v, k := c.number(i)

@@ -64,8 +64,7 @@ func (c *cleaner) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// deferEOF returns the error of a call of Read that has read n bytes and then got the error err. For
-// io.EOF after at least one byte the result is nil, because the next call of Read returns io.EOF.
+// deferEOF returns err, or nil for io.EOF after at least one byte: the next call of Read returns io.EOF.
 func deferEOF(n int, err error) error {
 	if n > 0 && err == io.EOF {
 		return nil

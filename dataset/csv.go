@@ -18,15 +18,13 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// ReadCSV reads a table from a CSV file. The text is UTF-8, or UTF-16 with a byte-order mark, with
-// quotation by RFC 4180. Lines end in LF, CR LF or CR, and the first line has the names of the
-// columns. The delimiter is the comma, semicolon, tab or vertical bar that occurs most often in the
-// header, unless a first line such as "sep=;" names it. If the header has no delimiter, and some
-// column of the first rows holds only numbers, runs of spaces and tabs separate the cells. ReadCSV
-// skips blank lines and a first column without a name: the index of pandas, or the row names of R.
-// If the header ends with delimiters, it also skips empty cells after the last named column. Spaces
-// around quoted cells are ignored. A file that begins with the gzip signature is decompressed; a
-// file named .gz must begin with it. The path "-" reads stdin.
+// ReadCSV reads a table from a CSV file. The text is UTF-8, or UTF-16 with a byte-order mark, with quotation by RFC
+// 4180. Lines end in LF, CR LF or CR, and the first line has the names of the columns. The delimiter is the comma,
+// semicolon, tab or vertical bar that occurs most often in the header, unless a first line such as "sep=;" names
+// it. If the header has no delimiter, and some column of the first rows holds only numbers, runs of spaces and tabs
+// separate the cells. ReadCSV skips blank lines, a first column without a name (the index of pandas, or the row
+// names of R), and empty cells after the last named column. Spaces around quoted cells are ignored. A file that
+// begins with the gzip signature is decompressed; a file named .gz must begin with it. The path "-" reads stdin.
 //
 // A file with a header and no rows gives a table without rows. Every failure is an *Error, which
 // names the line of the fault if there is one.
@@ -47,8 +45,7 @@ func (f File) ReadCSV() (*Table, error) {
 // byteOrderMark is the byte-order mark of UTF-8.
 var byteOrderMark = []byte{0xef, 0xbb, 0xbf}
 
-// readCSV reads the whole file in pieces, on all processors, and joins the columns of the pieces in
-// order. It does not use encoding/csv for a piece without quotation marks.
+// readCSV reads the whole file in pieces, on all processors, and joins the columns of the pieces in order.
 func readCSV(in *input) (*Table, error) {
 	t := in.t
 	p := &pass{t: t}
@@ -72,7 +69,7 @@ func readCSV(in *input) (*Table, error) {
 	}, func(d decoded) error {
 		next := d.part.(*csvPart)
 		for j, c := range t.columns {
-			if c.texts && d.t.columns[j].plain { // the column stores texts, but is plain in this part: read the part again as texts
+			if c.texts && d.t.columns[j].plain { // the part is plain: read it again as texts
 				var err error
 				if d.t, err = next.read(func(j int) column { return column{plain: t.columns[j].plain, texts: t.columns[j].texts} }); err != nil {
 					return err
@@ -163,8 +160,7 @@ func newCSVReader(in io.Reader, comma byte) *csv.Reader {
 	return r
 }
 
-// readNames reads the header. The type of the result is error, because a nil *Error in a variable
-// of type error would not equal nil.
+// readNames reads the header. It returns an error, not an *Error, so that nil is a nil error.
 func (t *Table) readNames(r *csv.Reader, linesBefore int, rowNames bool) error {
 	header, err := r.Read()
 	if err == io.EOF {
@@ -229,8 +225,7 @@ func (t *Table) readRows(text []byte, linesBefore int) error {
 	}
 }
 
-// blank reports whether a text has no rows: all characters are line ends, spaces or, if the
-// delimiter is not the tab, tabs.
+// blank reports whether all characters of a text are line ends, spaces or, if the delimiter is not the tab, tabs.
 func (t *Table) blank(lines []byte) bool {
 	white := " \t\r\n"
 	if t.comma == '\t' {
@@ -241,7 +236,6 @@ func (t *Table) blank(lines []byte) bool {
 
 const notUTF8 = "is not valid UTF-8; save the file as UTF-8"
 
-// addLine records the line number of the next row.
 func (t *Table) addLine(line int) error {
 	if t.rows == math.MaxInt32 || line > math.MaxInt32 {
 		return t.newError("", fmt.Sprintf("has more than %d lines", math.MaxInt32))
@@ -320,8 +314,7 @@ func (t *Table) recordError(linesBefore, next int, err error) *Error {
 	return e
 }
 
-// readError converts an error of a reader to an *Error. next is the line on which the next record
-// should begin.
+// readError converts an error of a reader to an *Error. next is the line on which the next record should begin.
 func (t *Table) readError(next int, err error) *Error {
 	var corrupt flate.CorruptInputError
 	e := t.newError("", "")
@@ -400,8 +393,7 @@ func (p *csvPart) read(begin func(j int) column) (*Table, error) {
 	return t, t.addLines(p.text, p.line)
 }
 
-// maxRows returns an upper bound on the number of rows in a text. Each row except the last has a
-// line end, and each row has a delimiter after every cell except the last.
+// maxRows returns an upper bound on the number of rows in a text, from its line ends and delimiters.
 func maxRows(text []byte, columns int) int {
 	return min(bytes.Count(text, newline), len(text)/max(columns, 2)) + 1
 }

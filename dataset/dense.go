@@ -36,9 +36,8 @@ func (d dtype) size() int {
 	return [...]int{u8: 1, i8: 1, u16: 2, i16: 2, u32: 4, i32: 4, u64: 8, i64: 8, f16: 2, f32: 4, f64: 8}[d]
 }
 
-// packed is a matrix of numbers in the binary encoding of its file. It takes no more memory than
-// the file. An integer beyond 2⁵³ is rounded to float64 if it is read as a number, but is exact if
-// it is read as a class label.
+// packed is a matrix of numbers in the binary encoding of its file. An integer beyond 2⁵³ is rounded if it is read
+// as a number, and exact if it is read as a class label.
 type packed struct {
 	data           []byte
 	kind           dtype
@@ -179,8 +178,8 @@ func checkShape(rows, columns int64) string {
 	return ""
 }
 
-// readBytes reads n bytes. The error for a truncated file describes these bytes by name. If the
-// length of the file is not known, readBytes allocates memory only for bytes that exist.
+// readBytes reads n bytes. The error for a truncated file describes these bytes by name. If the length of the file
+// is not known, readBytes allocates memory only for bytes that exist.
 func (in *input) readBytes(n int64, name string) ([]byte, error) {
 	truncated := func(available int64) error {
 		e := in.t.newError("", fmt.Sprintf("is truncated: %d bytes are needed for %s, but the file ends after %d", n, name, available))
@@ -222,8 +221,7 @@ func (in *input) readBytes(n int64, name string) ([]byte, error) {
 	return data, nil
 }
 
-// storedBytes is the number of bytes that readStored reads at a time. For fewer bytes, the buffered
-// reader is faster.
+// storedBytes is the number of bytes that readStored reads at a time.
 const storedBytes = 1 << 20
 
 // readStored does the work of readBytes for bytes of in.readerAt, which it reads on all processors.
@@ -280,8 +278,7 @@ func (in *input) checkTo(offset int64) error {
 	return nil
 }
 
-// truncated reports whether the source ended with an error other than io.EOF. The error of
-// io.ReadFull does not distinguish the two cases.
+// truncated reports whether the source ended with an error other than io.EOF.
 func (in *input) truncated() bool {
 	_, err := in.r.Peek(1)
 	return err != io.EOF

@@ -16,9 +16,9 @@ type Dialect struct {
 	// comments. A line that holds only a comment is skipped, even before the header.
 	Comment string
 
-	// Decimal is the decimal mark, "." or ",". If Decimal is "", the mark is the point, except in two
-	// cases. It is the comma if Thousands is ".". It is also the comma if semicolons separate the
-	// cells and the first numbers include decimal commas but no decimal points.
+	// Decimal is the decimal mark, "." or ",". If it is "", the mark is the comma if Thousands is ".", or if
+	// semicolons separate the cells and the first numbers include decimal commas but no decimal points. Otherwise
+	// it is the point.
 	Decimal string
 
 	// Thousands separates groups of three digits: one of , . ' _ and the space. The apostrophe and
@@ -44,8 +44,7 @@ func (d Dialect) Check() error {
 	return nil
 }
 
-// violation returns the first setting that has more than one character and the rule that it
-// violates, or "" for both.
+// violation returns the first setting with more than one character and the rule that it violates, or "" for both.
 func (d Dialect) violation() (parameter, rule string) {
 	switch {
 	case d.Delimiter != "tab" && len(d.Delimiter) > 1:
@@ -65,12 +64,11 @@ func (d Dialect) delimiter() byte {
 	return firstByte(d.Delimiter)
 }
 
-// defaultPoints returns the result of pointReading for the zero Dialect. It is computed once,
-// because FromRows needs it for each row of a request.
+// defaultPoints returns the result of pointReading for the zero Dialect.
 var defaultPoints = sync.OnceValue(func() *reading { return newReading(defaultNAValues(), pointMarks) })
 
-// pointReading returns the rules by which tables made by Go programs are parsed; the decimal mark
-// is the point. The result is shared: do not modify it.
+// pointReading returns the rules by which tables made by Go programs are parsed, with decimal points. Do not modify
+// the result.
 func (d Dialect) pointReading() *reading {
 	if len(d.NAValues) == 0 && !d.NoDefaultNA {
 		return defaultPoints()
@@ -89,7 +87,6 @@ func (d Dialect) reading() *reading {
 	return r
 }
 
-// firstByte returns the first byte of s, or 0 if s is empty.
 func firstByte(s string) byte {
 	if s == "" {
 		return 0

@@ -6,11 +6,10 @@
 //	x, err := e.Features(t) // rows × features
 //	y, err := e.Targets(t)  // rows × targets
 //
-// A Table holds the columns of a file, or of Go slices, unchanged. An Encoder is learned from a
-// training table. It records which columns are numbers and which are texts, the categories of the
-// texts, the values that replace missing cells, and the mean and spread of each number. It is
-// stored as JSON with the model, so that later tables are encoded in the same way, for any order of
-// their columns.
+// A Table holds the columns of a file, or of Go slices, unchanged. An Encoder is learned from a training table. It
+// records which columns are numbers and which are texts, the categories of the texts, the values that replace
+// missing cells, and the mean and spread of each number. It is stored as JSON with the model, so that later tables
+// are encoded in the same way, for any order of their columns.
 //
 // The cells of a target may be class labels (Rules.Labels). Targets then returns indices of
 // classes, and Classes returns their labels. A column of texts or trees may be the only input
@@ -23,10 +22,12 @@
 //
 //   - Spaces around a cell are ignored.
 //   - An empty cell is missing, and so is a cell listed in Dialect.NAValues, in columns of numbers and of texts.
-//   - A number is decimal, with a point, such as -1.5e3. Inf and numbers
-//     outside the range of float64 are refused. Some other spellings are unambiguous and are read too; decimal commas and thousands separators need Dialect.Decimal and Dialect.Thousands. Any other cell that spells a number in an unsupported way, such as 12%, is an error, and neither a category nor a class.
-//   - A column with any other text is a column of texts; true and false are
-//     texts. A small number of texts among numbers is an error: see Rules.Categorical. If the first MaxCategories distinct cells of a column are all numbers, the column holds numbers: a text further down is an error, reported when the column is used.
+//   - A number is decimal, with a point, such as -1.5e3. Inf and numbers outside the range of float64 are refused.
+//     Unambiguous other spellings are read too; decimal commas and thousands separators need Dialect.Decimal and
+//     Dialect.Thousands. A number in any other spelling, such as 12%, is an error.
+//   - A column with any other text is a column of texts; true and false are texts. A small number of texts among
+//     numbers is an error: see Rules.Categorical. If the first MaxCategories distinct cells of a column are all
+//     numbers, a text further down is an error, reported when the column is used.
 //
 // In a file of binary numbers, NaN is a missing cell and an infinity is an error.
 //

@@ -25,7 +25,7 @@ type Rules struct {
 	Drop          []string // columns to ignore
 	Weight        string   // column with the weights of the rows; it is not a feature: see Weighted
 	Labels        bool     // the cells of the only target, texts or numbers, are class labels: see Encoder.Classes
-	AnyLabels     bool     // with Labels: accept up to MaxCategories classes and labels that are not integers, for any number of rows
+	AnyLabels     bool     // with Labels: accept up to MaxCategories classes, and any numbers
 	Text, Tree    string   // name of a column that is the only input and is not encoded: see Encoder.Texts
 	TFIDF         []string // columns of texts that become tf-idf features of their n-grams
 	NGrams        NGrams   // settings of the features of TFIDF
@@ -47,10 +47,10 @@ type Encoder struct {
 	Weight        string   `json:"weight,omitempty"` // the column with the weights of the rows: see Weighted
 	Labels        []string `json:"labels,omitempty"` // the classes of the only target: see Classes
 	RefuseMissing bool     `json:"refuse_missing"`
-	RefuseUnknown bool     `json:"refuse_unknown,omitempty"` // a category that the training table lacks is an error, and so is a TFIDF text without a known n-gram
-	Gram          bool     `json:"gram,omitempty"`           // input j is the kernel value with training row j, and the inputs are not encoded
-	NAValues      []string `json:"na_values"`                // texts of missing cells; nil in encoders of versions without this field: see missingValues
-	Decimal       string   `json:"decimal,omitempty"`        // see Dialect.Decimal; "" means that it is detected in each file
+	RefuseUnknown bool     `json:"refuse_unknown,omitempty"` // an unknown category or text is an error: see Unknown
+	Gram          bool     `json:"gram,omitempty"`           // input j is the kernel value with training row j
+	NAValues      []string `json:"na_values"`                // texts of missing cells; nil in older encoders
+	Decimal       string   `json:"decimal,omitempty"`        // see Dialect.Decimal; "" means detection
 	Thousands     string   `json:"thousands,omitempty"`      // see Dialect.Thousands
 }
 
@@ -65,9 +65,8 @@ type Input struct {
 	Raw    Raw         `json:"raw,omitempty"`   // set if the column is the only input, and is not encoded
 }
 
-// Number makes the feature (x − Mean) / Scale of a number x. The feature is 0 if |x − Mean| ≤
-// Rounding. Fill replaces a missing x. Without standardization, Mean and Rounding are 0 and Scale
-// is 1.
+// Number makes the feature (x − Mean) / Scale of a number x. The feature is 0 if |x − Mean| ≤ Rounding. Fill
+// replaces a missing x. Without standardization, Mean and Rounding are 0 and Scale is 1.
 type Number struct {
 	Fill     float64 `json:"fill"`
 	Mean     float64 `json:"mean"`
@@ -96,10 +95,14 @@ type Text struct {
 // Learn learns from a training table how to encode this and later tables. Columns that are not
 // targets become features:
 //
-//   - A column of numbers becomes one feature. A missing cell is replaced by the median of the other cells. With r.Standardize the feature is
-//     (x − mean) / sd, where mean and sd, with the divisor n, are computed after the replacement. A constant column is divided by 1, and a column that is constant up to rounding (see Number) becomes 0. The median, mean and sd are weighted by the weights of the rows.
-//   - A column of texts becomes one feature, 0 or 1, for each text in it, in
-//     sorted order. A missing cell is replaced by the most frequent text; ties are resolved by sorted order. r.Categorical must name a column of categories whose texts are all or mostly numbers. In any other column that also holds numbers, an *Error is returned for: texts that are at most a tenth of the cells; texts without a letter or a digit that do not outnumber the numbers; a text without a digit beside two or more numbers; and numbers in an unsupported spelling, such as 12% (see Dialect.Decimal).
+//   - A column of numbers becomes one feature. The median replaces a missing cell. With r.Standardize the feature
+//     is (x − mean) / sd, with the divisor n, computed after the replacement. A constant column is divided by 1,
+//     and a column that is constant up to rounding (see Number) becomes 0. The median, mean and sd are weighted.
+//   - A column of texts becomes one feature, 0 or 1, for each text in it, in sorted order. The most frequent text,
+//     and of equally frequent texts the first, replaces a missing cell. r.Categorical must name a column of
+//     categories whose texts are all or mostly numbers. In any other column that also holds numbers, these texts
+//     are an *Error: at most a tenth of the cells; texts without a letter or a digit that do not outnumber the
+//     numbers; a text without a digit beside two or more numbers; numbers in an unsupported spelling, such as 12%.
 //
 // With r.Gram the columns that are not targets are the Gram matrix of the rows, column j for row j,
 // and Features returns it unchanged. The matrix must have as many columns as rows, and every cell
@@ -110,12 +113,11 @@ type Text struct {
 // r.AnyLabels is set, Learn rejects numbers that are not integers as classes, and more than 20
 // classes with on average fewer than ten (numbers) or two (texts) rows per class.
 //
-// Each column that r.TFIDF names becomes tf-idf features, one for each n-gram that r.NGrams
-// selects. A feature is the number of times that its n-gram occurs in the text, multiplied by
-// log((1 + n) / (1 + m)) + 1, where m of the n training texts have the n-gram. The features of each
-// text are then divided by their norm. Tf-idf features are not standardized and do not depend on
-// the weights of the rows. They are 0 for a text without a known n-gram: see Encoder.Unknown.
-// Encoder.Sparse is then true.
+// Each column that r.TFIDF names becomes tf-idf features, one for each n-gram that r.NGrams selects. A feature is
+// the number of times that its n-gram occurs in the text, multiplied by log((1 + n) / (1 + m)) + 1, where m of the
+// n training texts have the n-gram. The features of each text are then divided by their norm. Tf-idf features are
+// not standardized and do not depend on the weights of the rows. They are 0 for a text without a known n-gram: see
+// Encoder.Unknown. Encoder.Sparse is then true.
 //
 // Learn returns an *Error for a column without any value, for a column with too many distinct texts
 // to be categories, and for every cell for which Features, Texts or Targets would return an error.
@@ -206,9 +208,9 @@ func Learn(t *Table, r Rules) (*Encoder, error) {
 	return e, nil
 }
 
-// LearnPart learns from some rows of the table that e was learned from, such as the training rows
-// of a fold. The classes and the type of each column, numbers or texts, are those of e. LearnPart
-// drops a column without values in the part, and adds its name to Dropped.
+// LearnPart learns from some rows of the table that e was learned from, such as the training rows of a fold. The
+// classes and the type of each column are those of e. A column without values in the part is dropped, and its name
+// is added to Dropped.
 func (e *Encoder) LearnPart(part *Table, r Rules) (*Encoder, error) {
 	r.dropEmpty, r.full, r.AnyLabels = true, e, true // the classes were checked when e was learned
 	p, err := Learn(part, r)
@@ -228,8 +230,7 @@ func (e *Encoder) LearnPart(part *Table, r Rules) (*Encoder, error) {
 	return p, nil
 }
 
-// learnInput decides whether c holds numbers or texts, and learns its encoding. The argument
-// numbers is the result of plainNumbers(c).
+// learnInput learns the encoding of c as numbers or as texts. The argument numbers is plainNumbers(c).
 func (t *Table) learnInput(c *column, numbers, weights []float64, r Rules) (*Input, error) {
 	if c.unreadable != "" {
 		return nil, t.columnError(c)
@@ -420,9 +421,8 @@ func (x *Text) check() error {
 
 // A writer writes the features of one column.
 type writer interface {
-	// write encodes rows first to last − 1 of the table. It writes the features to the writer's
-	// columns of x, whose rows have the given width and are initially 0. It stops at the first
-	// error and returns the row of the error.
+	// write writes the features of rows first to last − 1 to the writer's columns of x, whose rows have the given
+	// width and are initially 0. It stops at the first error and returns its row.
 	write(x []float64, width, first, last int) (row int, err error)
 }
 
@@ -438,9 +438,8 @@ type inputColumn struct {
 	offset    int  // index of the first feature in a row
 }
 
-// Features encodes the columns of t from which e was learned, in any order. The result has t.Rows()
-// rows and the columns that FeatureNames lists. Other columns of t, including the target, are
-// ignored.
+// Features encodes the columns of t from which e was learned, in any order. The result has t.Rows() rows and the
+// columns that FeatureNames lists. Other columns of t, including the target, are ignored.
 //
 // Features returns an *Error for a column that t lacks, for a table without rows, and for a cell that
 // breaks a rule: a cell that is not a number in a column of numbers, or, if the rules refuse them,
@@ -455,7 +454,6 @@ func (e *Encoder) Features(t *Table) (*mat.Dense, error) {
 	return e.features(t)
 }
 
-// features does the work of Features, but calls neither Check nor checkBase.
 func (e *Encoder) features(t *Table) (*mat.Dense, error) {
 	if kind := e.Raw(); kind != "" {
 		return nil, t.newError(e.Inputs[0].Name, fmt.Sprintf("was learned as a column of %ss, not numbers", kind))
@@ -561,7 +559,6 @@ func (e *Encoder) Targets(t *Table) (*mat.Dense, error) {
 	return e.targets(t)
 }
 
-// targets returns the result of Targets, but does not check e.
 func (e *Encoder) targets(t *Table) (*mat.Dense, error) {
 	if t.rows == 0 {
 		return nil, t.noRows()
@@ -591,7 +588,6 @@ const (
 	asTarget   = ", as a target must be"
 )
 
-// targetCell returns a cell of a target as a number.
 func (t *Table) targetCell(c *column, row int) (float64, error) {
 	v, k := c.number(row)
 	switch {

@@ -70,8 +70,7 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// list joins names by commas. Of more than eight names, it gives the first seven and the last,
-// which is often the target.
+// list joins names by commas. Of more than eight names, it gives the first seven and the last.
 func list(names []string) string {
 	const limit = 8
 	shown, suffix := names, ""

@@ -34,8 +34,7 @@ func exactOf(s string) (x exactNumber) {
 	return x
 }
 
-// exponentOf parses an exponent. It clamps an exponent outside the range of float64. A number with
-// such an exponent is 0 in float64, because parseCell rejects a number that overflows.
+// exponentOf parses an exponent. It clamps an exponent outside the range of float64.
 func exponentOf(s string) int {
 	const bound = 1 << 27 // 10·bound must fit in an int of 32 bits
 	negative := strings.HasPrefix(s, "-")

@@ -24,8 +24,9 @@ import (
 //	Matrix Market (.mtx) a sparse matrix in coordinate format: real, integer or pattern, general or symmetric
 //	IDX      the format of MNIST: images, and labels in a second file
 //	JSON     objects, one after the other (JSON lines) or in an array; the keys are the names of the columns
-//	Parquet  flat columns of numbers, booleans (0 and 1) and texts; dates, times and UUIDs are read as the texts of a CSV file; a column of another type is an error if it is used, but may be dropped by Rules.Drop
-//	Arrow    files (Feather of version 2) and streams of Arrow IPC, with columns as in Parquet, dictionaries, and compression by LZ4 or zstd
+//	Parquet  flat columns of numbers, booleans (0 and 1) and texts; dates, times and UUIDs are read as texts;
+//	         a column of another type is an error only if it is used
+//	Arrow    files (Feather of version 2) and streams of Arrow IPC: columns as in Parquet, dictionaries, LZ4, zstd
 //
 // If a format does not name its columns, the features are x1, x2, … (or x0, x1, … if a LIBSVM file
 // has the index 0). The target is label (LIBSVM, IDX) or y (NPZ). NPZ and Parquet have their own
@@ -55,14 +56,12 @@ type File struct {
 	// a CSV file without a name, such as the index of pandas or R, gets the name index.
 	Keep []string
 
-	// Memory is the maximum size of the table in bytes; 0 means no limit. For a larger file Read
-	// returns an error: at once if the header gives the size, and otherwise when the limit is
-	// exceeded. A size in the header alone never causes an allocation.
+	// Memory is the maximum size of the table in bytes; 0 means no limit. For a larger file Read returns an error:
+	// at once if the header gives the size, and otherwise when the limit is exceeded.
 	Memory int64
 }
 
-// Read reads a table from a file in any format that File lists. It calls File{Path: path, Stdin:
-// stdin}.Read().
+// Read reads a table from a file in any format that File lists: File{Path: path, Stdin: stdin}.Read().
 func Read(path string, stdin io.Reader) (*Table, error) {
 	return File{Path: path, Stdin: stdin}.Read()
 }
@@ -140,8 +139,7 @@ var extensions = map[string]form{
 	".json": formJSON, ".jsonl": formJSON, ".ndjson": formJSON,
 }
 
-// format returns the format of a file. It returns an error if a field of f is set that has no
-// meaning for this format.
+// format returns the format of a file, or an error if a field of f is set that has no meaning for this format.
 func (f File) format(in *input) (form, error) {
 	detected, err := f.detect(in)
 	if err != nil {
@@ -343,8 +341,7 @@ func (in *input) unpack(r io.Reader, mustBeGzip bool) error {
 	return nil
 }
 
-// A zstdReader gives errors of the decoder the type zstdError, because an error of the compressed
-// data and an error of the file have different messages.
+// A zstdReader gives errors of the compressed data the type zstdError.
 type zstdReader struct{ decoder *zstd.Decoder }
 
 type zstdError struct{ error }

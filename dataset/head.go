@@ -22,9 +22,8 @@ type head struct {
 // delimiters lists the delimiters that are detected, in order of preference.
 const delimiters = ",;\t|"
 
-// readHead detects the properties of the file from its beginning. It replaces in.r by a reader
-// whose lines end in LF and whose cells are separated by one delimiter. The result depends only on
-// the first bytes of the file, so that it is the same in every pass over the file.
+// readHead detects the properties of the file from its first bytes. It replaces in.r by a reader whose lines end in
+// LF and whose cells are separated by one delimiter.
 func (in *input) readHead() (h head, err error) {
 	if err := in.checkDialect(); err != nil {
 		return h, err
@@ -83,8 +82,7 @@ func (in *input) readHead() (h head, err error) {
 	return h, nil
 }
 
-// checkDialect returns an error for a delimiter, comment character, decimal mark or thousands
-// separator that is not allowed.
+// checkDialect returns an error for an invalid delimiter, comment character, decimal mark or thousands separator.
 func (in *input) checkDialect() error {
 	if c := in.comment; c >= 0x80 || c > 0 && (c <= ' ' || c == '"' || c == in.delimiter) {
 		return in.t.newError("", fmt.Sprintf("the character %q cannot begin comments: use # or another mark", c))
@@ -148,7 +146,6 @@ func skipBlank(text []byte) (rest []byte, lines int) {
 	return text, lines
 }
 
-// lineLength returns the length of the first line of a text, including its line end.
 func lineLength(text []byte) int {
 	if n := bytes.IndexByte(text, '\n'); n >= 0 {
 		return n + 1
@@ -193,9 +190,9 @@ func delimiterOf(text []byte) byte {
 	return best
 }
 
-// aligned reports whether a text without a delimiter is a table whose columns are separated by
-// spaces. The header must have at least two names. All rows must have as many cells as the header has
-// names, or all one more, and a column must hold only numbers. (A single column of texts has none.)
+// aligned reports whether a text without a delimiter is a table whose columns are separated by spaces. The header
+// must have at least two names. All rows must have as many cells as the header has names, or all one more, and a
+// column must hold only numbers.
 func (in *input) aligned(text []byte) bool {
 	clean, _ := io.ReadAll(&cleaner{r: bufio.NewReader(bytes.NewReader(text)), collapseBlanks: true})
 	records := recordsOf(clean, '\t', bufferSize)
@@ -263,9 +260,9 @@ func (in *input) learn(h *head, sample []byte) {
 	}
 }
 
-// areRowNames reports whether every row begins with a row name, and thus has one cell more than the
-// header. Row names are distinct: quoted texts, other texts, or row numbers. If the last cell of
-// every row is empty, the rows end with a superfluous delimiter instead.
+// areRowNames reports whether every row has one cell more than the header, which is a row name: rows begin with
+// quoted texts, distinct other texts, or row numbers. If the last cell of every row is empty, the rows end with a
+// superfluous delimiter instead.
 func areRowNames(records []record) bool {
 	header, rows := records[0].cells, records[1:]
 	empty, quoted, numbers := true, true, false
@@ -312,8 +309,7 @@ func (in *input) decimalComma(rows []record) (example string) {
 	return example
 }
 
-// tightQuotes removes spaces between a delimiter and a quotation mark, which RFC 4180 does not
-// allow.
+// tightQuotes removes spaces between a delimiter and a quotation mark, which RFC 4180 does not allow.
 func tightQuotes(text []byte, comma byte) []byte {
 	if !bytes.Contains(text, []byte(` "`)) && !bytes.Contains(text, []byte(`" `)) {
 		return text

@@ -56,7 +56,6 @@ func (f File) readIDX(in *input) (*Table, error) {
 	return t, nil
 }
 
-// idxHeader reads the header.
 func (in *input) idxHeader() (h idxHeader, err error) {
 	head, err := in.readBytes(4, "the header")
 	if err != nil {
@@ -123,8 +122,8 @@ func (f File) idxLabels(t *Table) (*packed, error) {
 	return m, in.end()
 }
 
-// findLabels returns the path of the labels' file, or "" if the file does not exist. For
-// train-images-idx3-ubyte.gz its name is train-labels-idx1-ubyte.gz or train-labels-idx1-ubyte.
+// findLabels returns the path of the labels' file, such as train-labels-idx1-ubyte.gz or train-labels-idx1-ubyte
+// for train-images-idx3-ubyte.gz, or "" if the file does not exist.
 func (f File) findLabels() string {
 	dir, name := filepath.Split(f.Path)
 	labels := strings.Replace(name, "images", "labels", 1)

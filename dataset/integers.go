@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// integers holds a column of integers of up to 64 bits. A cell is exact if it is read as a class
-// label. If it is read as a number, it is rounded to the nearest float64.
+// integers holds a column of integers of up to 64 bits. A cell is rounded to float64 if it is read as a number, and
+// exact if it is read as a class label.
 type integers struct {
 	values   []int64
 	unsigned bool     // the values are the bits of uint64

@@ -12,11 +12,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// JSON text is a sequence of objects, as in JSON lines, or one array of objects. An object is a
-// row, and its keys are the names of the columns. The keys of the first object are the columns of
-// the table, in their order. A value is a number, a text, true, false or null; null and an absent
-// key are missing cells. While it is read, the text is converted to CSV, so that numbers and the
-// limit of memory are treated as in a CSV file.
+// JSON text is a sequence of objects, as in JSON lines, or one array of objects. An object is a row, and its keys
+// are the names of the columns. The keys of the first object are the columns of the table, in their order. A value
+// is a number, a text, true, false or null; null and an absent key are missing cells. The text is converted to CSV
+// while it is read.
 
 // looksJSON reports whether a text begins like an object, or like an array of objects.
 func looksJSON(r *bufio.Reader) bool {
@@ -33,8 +32,7 @@ func looksJSON(r *bufio.Reader) bool {
 	return true
 }
 
-// readJSON reads a JSON text. Its errors give numbers of rows, because a row may take several
-// lines.
+// readJSON reads a JSON text. Its errors give numbers of rows, because a row may take several lines.
 func readJSON(in *input) (*Table, error) {
 	if prefix, _ := in.r.Peek(len(byteOrderMark)); bytes.Equal(prefix, byteOrderMark) {
 		in.r.Discard(len(byteOrderMark))
@@ -164,8 +162,7 @@ func (c *jsonRows) column(key []byte) (int, error) {
 	return j, nil
 }
 
-// write writes a line of CSV. It quotes a cell only if necessary, because lines without quotation
-// marks are decoded faster.
+// write writes a line of CSV. It quotes a cell only if necessary, because quotation slows decoding.
 func (c *jsonRows) write(cells [][]byte) {
 	for j, cell := range cells {
 		if j > 0 {

@@ -8,10 +8,8 @@ import (
 	"github.com/mercer-go/mercer/internal/rowkey"
 )
 
-// Keys returns a key for each row. Rows have equal keys if their cells in the named columns are
-// equal. The keys do not depend on the order of the columns, on other columns or on the file
-// format. A key is a hash of the names of the columns and of the row's cells in them; cells that
-// are 0 do not contribute. Cells that are numbers are compared as numbers: 1 and 1.0 are equal.
+// Keys returns a key for each row, a hash of the row's cells in the named columns. Rows with equal cells have equal
+// keys, in any order of the columns and any file format. Numbers are compared as numbers: 1 and 1.0 are equal.
 // Missing cells are equal.
 //
 // Keys returns an *Error for a name that the table lacks. In a sparse table, however, such a name

@@ -15,14 +15,12 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Classes returns the labels of the classes, as the training table spells them. The value i in the
-// matrix of Targets stands for the class Classes()[i]. Classes returns nil if the target is
-// numeric.
+// Classes returns the labels of the classes, as the training table spells them. The value i in the matrix of
+// Targets stands for the class Classes()[i]. Classes returns nil if the target is numeric.
 //
-// If all labels are numbers, they are sorted numerically, and two spellings of one number, such as
-// 1 and 1.0, are one class with the shorter label. Otherwise labels are sorted by their bytes.
-// Classes do not depend on the order of the rows. Labels are compared without rounding: numbers in
-// text by all digits, and integers in binary files by all 64 bits.
+// If all labels are numbers, they are sorted numerically, and two spellings of one number, such as 1 and 1.0, are
+// one class with the shorter label. Otherwise labels are sorted by their bytes. Labels are compared without
+// rounding.
 func (e *Encoder) Classes() []string { return slices.Clone(e.Labels) }
 
 // learnLabels learns the classes of the only target.
@@ -39,10 +37,8 @@ func (e *Encoder) learnLabels(t *Table, anyLabels bool) error {
 	return err
 }
 
-// labelsRule returns the rule that a target with the given distinct labels violates, or "". Numbers
-// that are not integers are not labels but measurements, as in scikit-learn. If there are
-// more than 20 labels, they need two rows each on average, or ten if they are numbers, because a
-// measured quantity has almost as many values as rows. See Rules.AnyLabels.
+// labelsRule returns the rule that a target with the given distinct labels violates, or "": numbers must be
+// integers, and more than 20 labels need on average two rows, or ten if they are numbers. See Rules.AnyLabels.
 func labelsRule(labels []string, rows int, texts, anyLabels bool) string {
 	rowsPerClass := 10
 	if texts {
@@ -141,8 +137,7 @@ func (f *classifier) find(text string) (class int, ok bool) {
 	return class, ok
 }
 
-// class returns the class of a cell. If all labels are numbers, it compares numbers, and otherwise
-// texts.
+// class returns the class of a cell, compared as a number if all labels are numbers and as a text otherwise.
 func (f *classifier) class(t *Table, c *column, row int) (int, error) {
 	v, k := c.number(row)
 	exact := c.plain && k == number && math.Abs(v) < 1<<53
@@ -192,10 +187,9 @@ func (f *classifier) add(text string) (class int, ok bool) {
 	return class, true
 }
 
-// ScoredTargets returns the targets of a table, as Targets does, to compare them with predictions.
-// A class that the training table lacks is not an error here: such classes have the indices
-// len(Classes()), len(Classes()) + 1, …, in order of first occurrence. The result classes lists the
-// labels of all indices, and is nil for a numeric target.
+// ScoredTargets returns the targets of a table, as Targets does, to compare them with predictions. Classes that the
+// training table lacks have the indices len(Classes()), len(Classes()) + 1, …, in order of first occurrence. The
+// result classes lists the labels of all indices, and is nil for a numeric target.
 func (e *Encoder) ScoredTargets(t *Table) (y *mat.Dense, classes []string, err error) {
 	if e == nil || e.Labels == nil || t.Rows() == 0 {
 		y, err = e.Targets(t)

@@ -13,12 +13,11 @@ import (
 	"github.com/mercer-go/mercer/host"
 )
 
-// A LIBSVM file (Chang and Lin 2011; svmlight, Joachims 1999) has a line for each row. The line
-// consists of a number, which is the label, and of index:value for each nonzero feature, in
-// increasing order of the indices. Indices start at 0 if the index 0 occurs in the file, as in
-// files of dump_svmlight_file of scikit-learn, and otherwise at 1. In both cases the column of
-// index i is xi. The identifier qid:number of a query in a ranking task is ignored. The character #
-// begins a comment, and empty lines are skipped.
+// A LIBSVM file (Chang and Lin 2011; svmlight, Joachims 1999) has a line for each row: a number, which is the
+// label, and index:value for each nonzero feature, in increasing order of the indices. Indices start at 0 if the
+// index 0 occurs in the file, and otherwise at 1. In both cases the column of index i is xi. The identifier
+// qid:number of a query in a ranking task is ignored. The character # begins a comment, and empty lines are
+// skipped. begins a comment, and empty lines are skipped.
 
 // labelName is the name of the label column of LIBSVM and IDX files.
 const labelName = "label"
@@ -37,8 +36,8 @@ func newLIBSVM(t *Table, limit int32) *libsvm {
 	return &libsvm{t: t, label: &column{name: labelName}, rows: host.CSR[float64]{Indptr: []int{0}}, first: 1, limit: limit}
 }
 
-// ReadLIBSVM reads a table from a LIBSVM file or a part of one. It does not detect the format from the
-// name of the file or its first line. path and stdin are used as in ReadCSV.
+// ReadLIBSVM reads a table from a LIBSVM file or a part of one, without detecting the format. path and stdin are as
+// in ReadCSV.
 func ReadLIBSVM(path string, stdin io.Reader) (*Table, error) {
 	in, err := File{Path: path, Stdin: stdin}.open()
 	if err != nil {
@@ -106,8 +105,8 @@ func (s *libsvm) grow(g *growth, d *libsvm, percent int) {
 // capacityOf returns the given percentage of a length.
 func capacityOf(length, percent int) int { return length/100*percent + length%100*percent/100 }
 
-// join appends the rows of the next part. A list that join must reallocate gets the given
-// percentage of its new length as capacity.
+// join appends the rows of the next part. A list that join must reallocate gets the given percentage of its new
+// length as capacity.
 func (s *libsvm) join(d *libsvm, percent int, a *allowance) error {
 	if s.t.rows > math.MaxInt32-d.t.rows {
 		return s.t.newError("", fmt.Sprintf("has more than %d lines", math.MaxInt32))
@@ -163,9 +162,9 @@ func (s *libsvm) add(p piece) error {
 	return nil
 }
 
-// addFast is a fast version of the method record for a plain line. Such a line consists of a number and
-// of index:value in increasing order of the indices, with a space before each. It begins at index i of
-// text, and the next line at index next. For any other line addFast adds nothing, and ok is false.
+// addFast is a fast version of record for a plain line: a number and index:value in increasing order of the
+// indices, with a space before each. The line begins at index i of text. For any other line addFast adds nothing,
+// and ok is false.
 func (s *libsvm) addFast(text []byte, i int) (next int, ok bool) {
 	label, last, first := i, int32(-1), s.first
 	indices, values := s.rows.Indices, s.rows.Data // local copies, because a store to a field of s needs a write barrier
@@ -310,7 +309,6 @@ func featureIndex(b []byte) (index int32, ok bool) {
 	return index, len(b) > 0
 }
 
-// finish returns the complete table.
 func (s *libsvm) finish() *Table {
 	s.label.finish()
 	if s.first == 1 {
@@ -324,8 +322,8 @@ func (s *libsvm) finish() *Table {
 	return s.t
 }
 
-// absentColumn returns a column of zeros for a feature that does not occur in t. If name cannot be
-// the name of a feature, it returns nil.
+// absentColumn returns a column of zeros for a feature that does not occur in t, or nil if name is not the name of
+// a feature.
 func (t *Table) absentColumn(name string) *column {
 	if _, ok := sparseIndex(name); !ok {
 		return nil
@@ -333,8 +331,8 @@ func (t *Table) absentColumn(name string) *column {
 	return &column{name: name, plain: true, cells: zeros{}}
 }
 
-// An indexBase holds two properties of a sparse table, or of a part of a table. They show whether
-// its indices start at the same number as in the encoder's training table.
+// An indexBase shows whether the indices of a sparse table start at the same number as in the encoder's training
+// table.
 type indexBase struct {
 	zero          bool // the table has the index 0
 	hasExtraIndex bool // the table has the index after the encoder's last index
@@ -360,8 +358,7 @@ func (e *Encoder) indexBase(t *Table) (b indexBase) {
 	return indexBase{zero: m.first == 0 && m.Cols > 0, hasExtraIndex: extra < m.Cols && m.has(extra, t.origin)}
 }
 
-// checkBase returns an error if the indices of a table do not start at the same number as in the
-// training table: then every feature would be mistaken for an adjacent feature.
+// checkBase returns an error if the indices of a table do not start at the same number as in the training table.
 func (e *Encoder) checkBase(t *Table, b indexBase) error {
 	zero := slices.ContainsFunc(e.Inputs, func(in Input) bool {
 		return in.Name == "x0" || in.Sparse != nil && in.Sparse.First == 0
@@ -381,10 +378,9 @@ type zeros struct{}
 func (zeros) number(int, int) float64 { return 0 }
 func (zeros) text(int, int) string    { return "0" }
 
-// tooSparse reports whether the features are too sparse for a dense matrix. One large index in a
-// line, or the n-grams of texts, can cause millions of columns.
+// tooSparse reports whether the features are too sparse for a dense matrix.
 func (e *Encoder) tooSparse(t *Table, width int) bool {
-	const smallSize, sparse = 1 << 27, 10_000 // a small matrix may have any sparsity, a larger one at most 10,000 elements per nonzero value
+	const smallSize, sparse = 1 << 27, 10_000 // a small matrix may have any sparsity
 	if !t.sparse && !e.Sparse() || t.rows*width <= smallSize {
 		return false
 	}

@@ -267,8 +267,8 @@ func (t *Table) setTriples(e triples, columns int, memory *allowance) error {
 	return t.setMatrix(m, memory)
 }
 
-// checkRows returns the rule that a number of rows violates, or "". With this rule, the memory of
-// the matrix is proportional to the size of the file.
+// checkRows returns the rule that a number of rows violates, or "". It bounds the memory of a matrix from a small
+// file.
 func checkRows(rows, entries int) string {
 	const uncheckedRows, rowsPerEntry = 1 << 22, 64
 	if rows > uncheckedRows && rows/rowsPerEntry > entries {
@@ -277,9 +277,8 @@ func checkRows(rows, entries int) string {
 	return ""
 }
 
-// setMatrix sets the sparse features x1, x2, … of t to the columns of m. It sorts each row by
-// column and drops zeros. It returns an error for a value that is not finite, and for a column that
-// occurs twice in a row.
+// setMatrix sets the sparse features x1, x2, … of t to the columns of m, sorted and without zeros. It returns an
+// error for a value that is not finite, and for a column that occurs twice in a row.
 func (t *Table) setMatrix(m host.CSR[float64], memory *allowance) error {
 	if !memory.fits(12*int64(len(m.Data)) + 8*int64(len(m.Indptr))) {
 		return t.newError("", memory.rule())

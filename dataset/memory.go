@@ -39,8 +39,7 @@ func (a *allowance) release(bytes int64) {
 	}
 }
 
-// workers returns the number of pieces of text that may be decoded at the same time. Decoding a
-// piece takes several times the memory of its text.
+// workers returns the number of pieces of text that may be decoded at the same time.
 func (a *allowance) workers() int {
 	n := runtime.GOMAXPROCS(0)
 	if a.limit > 0 {
@@ -57,12 +56,12 @@ func (a *allowance) rule() string {
 	return fmt.Sprintf("takes more than its limit of %.1f MiB of memory: {use fewer rows or columns|$memory}", float64(a.limit)/(1<<20))
 }
 
-// A growth holds the bytes of lists while they grow. size counts all lists. maxOld is the largest
-// old array: when a list is reallocated, its old array exists until the elements have been copied.
+// A growth holds the bytes of lists while they grow: the size of all lists, and the size maxOld of the largest old
+// array, which exists until its elements have been copied.
 type growth struct{ size, maxOld int64 }
 
-// list adds to g a list with elements of width bytes, to which `added` elements are appended. If it
-// must be reallocated, its new capacity is newCapacity, or length + added if that is larger.
+// list adds to g a list with elements of width bytes, to which `added` elements are appended. If it must be
+// reallocated, its new capacity is newCapacity, or length + added if that is larger.
 func (g *growth) list(width, length, capacity, added, newCapacity int) {
 	if length+added > capacity {
 		g.maxOld = max(g.maxOld, int64(width)*int64(capacity))
@@ -81,9 +80,8 @@ func (g *growth) column(c *column, added, capacity int) {
 	}
 }
 
-// capacityFor returns the largest capacity between low and high for which growing lists fit into
-// the remaining memory. If none fits, ok is false. lists(g, capacity) adds to g all lists with the
-// given capacity.
+// capacityFor returns the largest capacity between low and high for which growing lists fit into the remaining
+// memory. If none fits, ok is false. lists(g, capacity) adds the lists to g.
 func (a *allowance) capacityFor(low, high int, lists func(g *growth, capacity int)) (capacity int, ok bool) {
 	bytesFor := func(capacity int) int64 {
 		var g growth
@@ -98,8 +96,8 @@ func (a *allowance) capacityFor(low, high int, lists func(g *growth, capacity in
 	return capacity, capacity >= low
 }
 
-// recordReplaced records that a list was copied, and its size changed from oldBytes to newBytes. If
-// old lists may take more than a twentieth of the limit, it runs the garbage collector.
+// recordReplaced records that a list of oldBytes was copied to one of newBytes. If old lists may take more than a
+// twentieth of the limit, it runs the garbage collector.
 func (a *allowance) recordReplaced(oldBytes, newBytes int64) {
 	if a.limit == 0 || oldBytes == newBytes {
 		return
@@ -110,8 +108,7 @@ func (a *allowance) recordReplaced(oldBytes, newBytes int64) {
 	}
 }
 
-// appended returns list followed by added. A list that it must reallocate gets the given capacity,
-// and a.recordReplaced records the old list.
+// appended returns list followed by added. A list that it must reallocate gets the given capacity.
 func appended[T any](a *allowance, list, added []T, capacity int) []T {
 	var element T
 	width, oldCapacity := int64(unsafe.Sizeof(element)), cap(list)

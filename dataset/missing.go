@@ -8,8 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// defaultNAValues returns the texts of missing cells in a CSV file, besides the empty cell. They
-// are the defaults of pandas.read_csv, and are case-sensitive.
+// defaultNAValues returns the defaults of pandas.read_csv for texts of missing cells.
 func defaultNAValues() []string {
 	return []string{
 		"#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
@@ -17,9 +16,8 @@ func defaultNAValues() []string {
 	}
 }
 
-// missingValues returns the texts of missing cells in the training table, besides the empty cell.
-// Older versions did not store these texts. For their encoders, it returns the texts that these
-// versions treated as missing in columns of numbers.
+// missingValues returns the texts of missing cells in the training table, besides the empty cell. Encoders of older
+// versions do not store them: for these, missingValues returns the defaults of these versions.
 func (e *Encoder) missingValues() []string {
 	if e.NAValues != nil {
 		return e.NAValues
@@ -39,8 +37,7 @@ func (e *Encoder) Reading(d Dialect) Dialect {
 	return d
 }
 
-// A reading specifies how the cells of a table of texts are parsed. A nil reading accepts only
-// plain numbers, and none of them is a missing cell.
+// A reading specifies how the cells of a table of texts are parsed. A nil reading accepts only plain numbers.
 type reading struct {
 	marks
 	specified bool             // the user specified the decimal mark
@@ -97,8 +94,7 @@ func (r *reading) number(s string) (v float64, k kind) {
 	return parseCell(s) // the cell is a word for infinity, or a text
 }
 
-// normalize converts a cell that is a number to the plain spelling that parseCell accepts. It
-// returns any other cell unchanged.
+// normalize converts a cell that is a number to plain spelling, and returns any other cell unchanged.
 func (r *reading) normalize(s string) string {
 	m := r.marksOr(pointMarks)
 	if m.decimal == '.' {
@@ -119,8 +115,7 @@ func (r *reading) marksOr(m marks) marks {
 	return r.marks
 }
 
-// pointOnly reports whether a cell such as 1.5 always means the number 1.5: the decimal mark is the
-// point, and no number stands for a missing cell.
+// pointOnly reports whether the decimal mark is the point, and no number stands for a missing cell.
 func (r *reading) pointOnly() bool {
 	return r == nil || len(r.numbers) == 0 && r.marks.decimal == '.'
 }

@@ -20,8 +20,7 @@ import (
 //
 //	{'descr': '<f8', 'fortran_order': False, 'shape': (150, 4), }
 //
-// and the numbers. This package uses no library for it, because the header must be checked against
-// the size of the file before memory is allocated.
+// and the numbers. The header must be checked against the size of the file before memory is allocated.
 
 // npyHeader holds the header of an array.
 type npyHeader struct {
@@ -198,8 +197,8 @@ func (h *npyHeader) element() error {
 // A literal is the part of a Python literal that is not parsed yet.
 type literal struct{ remaining string }
 
-// accept reports whether p.remaining begins with a token. If so, it removes the token and the spaces
-// after it.
+// accept removes a token and the spaces after it from the beginning of p.remaining. It reports whether the token
+// was there.
 func (p *literal) accept(token string) bool {
 	rest, ok := strings.CutPrefix(p.remaining, token)
 	if ok {
@@ -284,8 +283,8 @@ func (in *input) npyTexts(h npyHeader, c *column) error {
 	return nil
 }
 
-// addArray appends an array to the table: as features if target is "", and otherwise as targets of
-// this name. Its header h has been read.
+// addArray appends an array with the header h to the table: as features if target is "", and otherwise as targets
+// of this name.
 func (in *input) addArray(t *Table, h npyHeader, target string) error {
 	if h.char != 0 {
 		c := &column{name: target}

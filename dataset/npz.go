@@ -12,8 +12,7 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// readNPZ reads features and targets from a zip file of arrays, as numpy.savez and savez_compressed
-// write it.
+// readNPZ reads features and targets from a zip file of arrays, as numpy.savez writes it.
 func readNPZ(in *input, arrays []string) (*Table, error) {
 	files, err := in.zipFiles()
 	if err != nil {

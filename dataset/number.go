@@ -70,16 +70,15 @@ func (n *Number) feature(v float64) float64 {
 	return v / n.Scale
 }
 
-// numberOf learns the encoding of numbers, of which NaN are missing cells. rule is the rule that
-// the numbers violate, or "". weights may be nil.
+// numberOf learns the encoding of numbers, of which NaN are missing cells. rule is the rule that they violate, or
+// "". weights may be nil.
 func numberOf(values, weights []float64, standardize bool) (n *Number, rule string) {
 	m := momentsOf(values, weights)
 	fill, _ := m.median(values, weights)
 	return m.number(fill, totalWeight(weights, len(values))-m.N, standardize)
 }
 
-// moments holds statistics of the numbers in a column, without its missing cells, for
-// standardization.
+// moments holds statistics of the numbers in a column, without its missing cells.
 type moments struct {
 	N         float64 // the number of values, or the sum of their weights
 	Mean, SD  float64 // SD² = Σ (v − Mean)² / N
@@ -90,10 +89,8 @@ type moments struct {
 
 // momentsOf returns the moments of the values that are not NaN. weights may be nil.
 //
-// A second pass sums the squared deviations from the mean and corrects the rounding error of the
-// mean. The one-pass formula Σx² − n·mean² would suffer cancellation for a large mean (Chan, Golub
-// and LeVeque 1983, equation 1.7). The deviations are divided by a power of two that none of them
-// exceeds, so that no square overflows.
+// The algorithm is the corrected two-pass algorithm (Chan, Golub and LeVeque 1983, equation 1.7). The deviations
+// are divided by a power of two, so that no square overflows.
 func momentsOf(values, weights []float64) (m moments) {
 	if weights != nil {
 		return weightedMoments(values, weights)
@@ -152,8 +149,7 @@ func (m *moments) shift(d float64) {
 // repeated returns the moments of n values that are all v.
 func repeated(n, v float64) moments { return moments{N: n, Mean: v, Low: v, High: v} }
 
-// add sets m to the moments of all values of m and o together (Chan, Golub and LeVeque 1983,
-// equation 2.1).
+// add sets m to the moments of all values of m and o together (Chan, Golub and LeVeque 1983, equation 2.1).
 func (m *moments) add(o moments) {
 	if o.N <= 0 {
 		return
@@ -172,12 +168,10 @@ func (m *moments) add(o moments) {
 }
 
 // rounding returns the largest standard deviation that may be due to rounding: see spread.Rounding.
-// A column whose SD is not larger is constant.
 func (m moments) rounding() float64 { return spread.Rounding(m.N, m.Mean) }
 
-// number returns the encoding of a column with these moments. missingWeight is the number or total
-// weight of the missing cells, and fill, the median, replaces them. rule is the rule that the
-// column violates, or "".
+// number returns the encoding of a column with these moments. missingWeight is the weight of the missing cells, and
+// fill, the median, replaces them. rule is the rule that the column violates, or "".
 func (m moments) number(fill, missingWeight float64, standardize bool) (n *Number, rule string) {
 	if m.N == 0 {
 		return nil, noValues
@@ -224,10 +218,9 @@ func median(values []float64, n int) (m float64, ok bool) {
 	return m, true
 }
 
-// aroundMedian returns the values in an interval that contains the middle value or both middle
-// values, and the number of values below it. The bounds are quantiles of a sample. Their ranks are
-// four standard deviations below and above the rank of the sample's median. If the interval does
-// not contain the middle values, aroundMedian returns all values (Floyd and Rivest 1975).
+// aroundMedian returns the values in an interval that contains the middle value or both middle values, and the
+// number of values below it. The bounds are quantiles of a sample (Floyd and Rivest 1975). If the interval does not
+// contain the middle values, aroundMedian returns all values.
 func aroundMedian(values []float64, n int) (candidates []float64, lowerCount int) {
 	const sampled = 1 << 12
 	if n >= 4*sampled {
@@ -283,9 +276,8 @@ var powersOfFive = func() (p [28]uint64) {
 	return p
 }()
 
-// decimal parses a number such as -12.5e3 by exact arithmetic. The number may have up to 19 digits,
-// not counting leading zeros, and a power of ten from −27 to 27. decimal returns the nearest
-// float64, ties to even, as strconv does. For any other cell ok is false: call parseCell.
+// decimal parses a number such as -12.5e3 with up to 19 digits, not counting leading zeros, and a power of ten from
+// −27 to 27. It returns the nearest float64, ties to even, as strconv does. For any other cell ok is false.
 func decimal(b []byte) (v float64, ok bool) {
 	v, end, ok := scanDecimal(b, 0)
 	if !ok || end != len(b) {
@@ -357,8 +349,7 @@ func scanDecimal(b []byte, i int) (v float64, end int, ok bool) {
 	}
 	switch {
 	case mantissa <= 1<<53 && -22 <= power && power <= 22:
-		// A single multiplication or division of exact numbers gives the result, which is thus
-		// rounded once (Clinger 1990).
+		// A single operation on exact numbers gives the result, rounded once (Clinger 1990).
 		v = float64(mantissa)
 		if power < 0 {
 			v /= powersOfTen[-power]
@@ -392,9 +383,8 @@ func fourDigits(x uint32) uint64 {
 	return uint64(x&0xff*100 + x>>16&0xff)
 }
 
-// scaled returns mantissa·10^power, rounded once. It computes at least 62 bits of the product or
-// quotient with 5^|power|. The last of these bits is a sticky bit: it is set if the remaining bits
-// are not all 0.
+// scaled returns mantissa·10^power, rounded once, from at least 62 bits of the product or quotient with 5^|power|.
+// The last of these bits is set if the remaining bits are not all 0.
 func scaled(mantissa uint64, power int) float64 {
 	five := powersOfFive[max(power, -power)]
 	shift := bits.LeadingZeros64(mantissa)
@@ -413,6 +403,6 @@ func scaled(mantissa uint64, power int) float64 {
 	if remainder != 0 {
 		remainder = 1
 	}
-	high = high>>1 | high&1 | remainder // high must fit in an int64: the conversion of an int64 to float64 rounds only once on every platform
+	high = high>>1 | high&1 | remainder // the conversion of an int64 rounds only once on every platform
 	return float64(int64(high)) * math.Float64frombits(uint64(1023+exponent+1)<<52)
 }

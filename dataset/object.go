@@ -45,10 +45,9 @@ func (r *ObjectReader) Width() int {
 	return r.width
 }
 
-// Read sets x, which has Width elements, to the features of the row in a JSON object, and reports
-// whether the row is ordinary. An ordinary row has each column once and no other key, each number
-// is a JSON number of at most 19 digits, and each category is a string without escapes. For any
-// other row, use FromRows and Features, which also give RowWarnings and errors.
+// Read sets x, which has Width elements, to the features of the row in a JSON object, and reports whether it could.
+// Each column must occur once, with no other key. A number must be a JSON number of at most 19 digits, and a category a
+// string without escapes. For any other row, use FromRows and Features.
 func (r *ObjectReader) Read(x []float64, object []byte) bool {
 	b := skipBlanks(object)
 	if r == nil || len(b) == 0 || b[0] != '{' {
@@ -105,8 +104,8 @@ func skipBlanks(b []byte) []byte {
 	return b
 }
 
-// plainString returns the contents of the JSON string at the beginning of b, and the bytes after
-// it. If the string has an escape or a control character, ok is false.
+// plainString returns the contents of the JSON string at the beginning of b, and the bytes after it. ok is false
+// for a string with an escape or a control character.
 func plainString(b []byte) (text, rest []byte, ok bool) {
 	if len(b) == 0 || b[0] != '"' {
 		return nil, b, false

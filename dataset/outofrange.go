@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// OutOfRangeFactor determines which numbers Encoder.OutOfRange reports: numbers whose distance from
-// the training range is more than OutOfRangeFactor times the width of the range.
+// OutOfRangeFactor is the distance from the training range, in widths of the range, beyond which
+// Encoder.OutOfRange reports a number.
 const OutOfRangeFactor = 10
 
 // OutOfRange describes a column of numbers in which some rows are far outside the training range.
@@ -19,15 +19,13 @@ type OutOfRange struct {
 	Low, High float64 // the training range
 }
 
-// OutOfRange counts, for each input, the rows of x whose number is far outside the training range:
-// below Low or above High by more than OutOfRangeFactor·(High − Low). x is a result of Features or
-// Stream.Blocks. The argument list is nil or the result of an earlier call, to which OutOfRange adds
-// the counts. The result has one entry for each input. Its field Rows is 0 if no row is far outside.
+// OutOfRange counts, for each input, the rows of x whose number is below Low or above High by more than
+// OutOfRangeFactor·(High − Low). x is a result of Features or Stream.Blocks. The argument list is nil or the result
+// of an earlier call, to which OutOfRange adds the counts. The result has one entry for each input, with Rows 0 if
+// no row is far outside.
 //
-// A width High − Low below 1000·ε·max(|Low|, |High|), with ε = 2⁻⁵², is raised to this value. If a
-// column was constant in training, a number that differs from it only by rounding is not reported.
-// A column that was 0 in every training row is not reported, because new values are common in such
-// columns of sparse data.
+// The width High − Low is at least 1000·ε·max(|Low|, |High|), with ε = 2⁻⁵², so that rounding is not reported for
+// a constant column. A column that was 0 in every training row is not reported. columns of sparse data.
 func (e *Encoder) OutOfRange(list []OutOfRange, x mat.Matrix) []OutOfRange {
 	rows, width := x.Dims()
 	if list == nil {

@@ -15,17 +15,13 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// A Parquet file (parquet.thrift, format 2.x) begins and ends with the text PAR1. In between are
-// the pages of values, column by column for each group of rows, the metadata, and the length of the
-// metadata in 4 bytes. This package supports flat columns, all encodings, and all types except
-// INT96 and byte arrays that are neither texts nor decimals. It supports the codecs UNCOMPRESSED,
-// SNAPPY, GZIP, BROTLI, ZSTD and LZ4_RAW.
+// A Parquet file (parquet.thrift, format 2.x) begins and ends with the text PAR1. In between are the pages of
+// values, column by column for each group of rows, the metadata, and the length of the metadata in 4 bytes. This
+// package supports flat columns, all encodings, and all types except INT96 and byte arrays that are neither texts
+// nor decimals. It supports the codecs UNCOMPRESSED, SNAPPY, GZIP, BROTLI, ZSTD and LZ4_RAW.
 //
-// This package does not use github.com/parquet-go/parquet-go. Its version v0.32.0 fails
-// TestParquetDamage in ways from which a caller cannot recover. If byte 391 of
-// arrow-lz4raw-v1-plain.parquet is inverted, its LZ4 decoder doubles a buffer until the process
-// runs out of memory. If byte 12880 of arrow-brotli.parquet is inverted, it allocates 4 GiB for the
-// footer of a 13 kB file.
+// This package does not use github.com/parquet-go/parquet-go, whose version v0.32.0 fails TestParquetDamage: if
+// byte 12880 of arrow-brotli.parquet is inverted, it allocates 4 GiB for the footer of a 13 kB file.
 
 // parquetFile is an open file and the contents of its footer.
 type parquetFile struct {
@@ -315,7 +311,7 @@ func (p *parquetFile) flatten() (leaves int, ok bool) {
 	for pos := 0; pos < len(elements); {
 		c := elements[pos]
 		c.leaf = leaves
-		for open := int64(1); open > 0; open-- { // open is the number of elements in the subtree of c, including c, that are not visited yet
+		for open := int64(1); open > 0; open-- { // open is the number of elements of the subtree of c not yet visited
 			if pos == len(elements) || elements[pos].children < 0 || elements[pos].children > int64(len(elements)) {
 				return 0, false
 			}
@@ -413,8 +409,7 @@ func (p *parquetFile) bytesOf(rows int64) int64 {
 	return size
 }
 
-// newTable returns an empty table. Its columns have capacity for the given number of rows, unless
-// the file is much smaller: a small file must not cause a large allocation.
+// newTable returns an empty table with capacity for the given number of rows, unless the file is much smaller.
 func (p *parquetFile) newTable(rows int64) *Table {
 	const expansion = 16
 	t := &Table{Source: p.t.Source}
@@ -433,8 +428,7 @@ func (p *parquetFile) newTable(rows int64) *Table {
 	return t
 }
 
-// addGroup appends a group of rows to a table. Several workers read the columns in parallel if none
-// has texts.
+// addGroup appends a group of rows to a table. Several workers read the columns in parallel if none has texts.
 func (p *parquetFile) addGroup(t *Table, g *parquetGroup) error {
 	workers := p.memory.workers()
 	for _, c := range p.columns {

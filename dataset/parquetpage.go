@@ -287,9 +287,8 @@ func (d *pageReader) inflate(r io.Reader, size int64, codec string) ([]byte, err
 	return out.Bytes(), nil
 }
 
-// lz4 decompresses an LZ4 block (Collet) and appends it to out, up to a length of size bytes. A match
-// may refer to the bytes already in out. A token holds the lengths of a run of literals and of a
-// match, in 4 bits each. To a length of 15, the following bytes are added, up to the first below 255.
+// lz4 decompresses an LZ4 block (Collet) and appends it to out, up to a length of size bytes. A match may refer to
+// the bytes already in out.
 func lz4(out, b []byte, size int) ([]byte, bool) {
 	out = slices.Grow(out, min(size-len(out), 256*len(b)))
 	length := func(n int) (int, bool) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A timeUnit is the unit of a date or a time that a Parquet or Arrow file stores as an integer. For
-// any other integer it is 0.
+// A timeUnit is the unit of a date or a time that a Parquet or Arrow file stores as an integer, or 0 for other
+// integers.
 type timeUnit int
 
 const (
@@ -19,8 +19,7 @@ const (
 	nanos
 )
 
-// storedTime is the type of a column of dates, times of day or timestamps. Its cells are read as
-// the texts of the same table in a CSV file, because a date is not a number.
+// storedTime is the type of a column of dates, times of day or timestamps. Its cells are read as texts.
 type storedTime struct {
 	unit      timeUnit
 	timeOfDay bool // the value is a time of day
@@ -60,8 +59,7 @@ func (t *storedTime) readLogical(m *thrift, timeOfDay bool) {
 	})
 }
 
-// text formats a date or time in ISO 8601, with a space between date and time as in pandas and
-// DuckDB.
+// text formats a date or time in ISO 8601, with a space between date and time as in pandas.
 func (t storedTime) text(v int64) string {
 	var date time.Time
 	switch t.unit {

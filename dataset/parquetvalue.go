@@ -58,8 +58,8 @@ func fromDictionary(encoding int64) bool {
 	return encoding == encPlainDictionary || encoding == encRLEDictionary
 }
 
-// values reads the n values of a page. For each element of present it appends a row: the next value
-// if it is true, else a missing cell. If present is nil, it appends all values.
+// values appends a row for each element of present: the next of the page's n values if it is true, else a missing
+// cell. If present is nil, it appends all values.
 func (d *pageReader) values(encoding int64, body []byte, n int, present []bool) error {
 	if n == 0 && present == nil {
 		return nil
@@ -160,8 +160,7 @@ func fixedBytes(b []byte, n, width int) ([][]byte, bool) {
 	return values, true
 }
 
-// decimals returns decimal numbers stored as byte arrays. Each array is a big-endian two's
-// complement integer, which is divided by a power of ten and rounded once.
+// decimals returns decimal numbers stored as byte arrays, which are big-endian two's complement integers.
 func (c *parquetColumn) decimals(values [][]byte) ([]float64, bool) {
 	numbers := make([]float64, len(values))
 	var v, power big.Int
@@ -180,7 +179,7 @@ func (c *parquetColumn) decimals(values [][]byte) ([]float64, bool) {
 
 // decimalOf returns the integer digits divided by 10^scale, rounded once.
 func decimalOf(digits string, scale int64) float64 {
-	v, _ := strconv.ParseFloat(digits+"e-"+strconv.FormatInt(scale, 10), 64) // no error: the number is in the range of float64, because the integer has at most 64 bytes and scale ≤ 100
+	v, _ := strconv.ParseFloat(digits+"e-"+strconv.FormatInt(scale, 10), 64) // no error: the integer has at most 64 bytes, and scale ≤ 100
 	return v
 }
 
@@ -250,8 +249,8 @@ func (d *pageReader) addNumbers(encoding int64, body []byte, n int, indices []ui
 	return nil
 }
 
-// integers reads the n integers of a page that does not use a dictionary. If the page is damaged,
-// it returns fewer integers. supported is false if integers cannot have the encoding.
+// integers reads the n integers of a page that does not use a dictionary, or fewer if the page is damaged.
+// supported is false if integers cannot have the encoding.
 func (d *pageReader) integers(encoding int64, body []byte, n int) (list []int64, supported bool) {
 	size := d.column.kind().size()
 	switch encoding {
@@ -281,8 +280,7 @@ func (d *pageReader) integers(encoding int64, body []byte, n int) (list []int64,
 	return list, true
 }
 
-// extended extends an integer of the column to 64 bits: with zeros if the column is unsigned, and
-// with the sign bit otherwise.
+// extended extends an integer of the column to 64 bits, with zeros if the column is unsigned.
 func (c *parquetColumn) extended(v int64) int64 {
 	switch {
 	case c.physical == parquetInt64:
@@ -336,8 +334,8 @@ func (d *pageReader) plainNumbers(b []byte, n int) ([]float64, bool) {
 	return values, true
 }
 
-// deinterleave returns n values of size bytes from b. In b the first bytes of all values are stored
-// first, then all second bytes, and so on (BYTE_STREAM_SPLIT). The result is nil if b is too short.
+// deinterleave returns n values of size bytes from b, which has the first bytes of all values first, then all
+// second bytes, and so on (BYTE_STREAM_SPLIT). The result is nil if b is too short.
 func deinterleave(b []byte, n, size int) []byte {
 	if n > len(b)/size {
 		return nil
@@ -370,8 +368,7 @@ func plainTexts(b []byte, n int) ([][]byte, bool) {
 	return texts, true
 }
 
-// deltaTexts reads texts in the encoding DELTA_LENGTH_BYTE_ARRAY: the lengths of all texts, in the
-// encoding that the function deltas reads, and then the texts.
+// deltaTexts reads texts in the encoding DELTA_LENGTH_BYTE_ARRAY: the lengths, as in deltas, and then the texts.
 func deltaTexts(b []byte, n int) (texts [][]byte, rest []byte, ok bool) {
 	sizes, rest, ok := deltas(b, n)
 	if !ok {
@@ -387,8 +384,8 @@ func deltaTexts(b []byte, n int) (texts [][]byte, rest []byte, ok bool) {
 	return texts, rest, true
 }
 
-// prefixedTexts reads texts in the encoding DELTA_BYTE_ARRAY. Each text is stored as the length of
-// its common prefix with the previous text, and the rest. The total length may not exceed maxPage.
+// prefixedTexts reads texts in the encoding DELTA_BYTE_ARRAY, each as the length of its common prefix with the
+// previous text, and the rest. The total length may not exceed maxPage.
 func prefixedTexts(b []byte, n int) ([][]byte, bool) {
 	shared, rest, ok := deltas(b, n)
 	if !ok {
@@ -474,8 +471,8 @@ func bitsAt(b []byte, start, width int) uint64 {
 	return v
 }
 
-// deltas reads n numbers stored as differences of adjacent numbers (DELTA_BINARY_PACKED). A block
-// stores its smallest difference, and the bits by which each difference exceeds it.
+// deltas reads n numbers in the encoding DELTA_BINARY_PACKED. A block stores its smallest difference of adjacent
+// numbers, and the bits by which each difference exceeds it.
 func deltas(b []byte, n int) (out []int64, rest []byte, ok bool) {
 	invalid := false
 	next := func() uint64 {

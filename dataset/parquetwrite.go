@@ -9,18 +9,16 @@ import (
 	"math"
 )
 
-// In written files, a page ends when it has at least maxWritten bytes, and a group has at most
-// groupRows rows.
+// A page ends when it has at least maxWritten bytes, and a group has at most groupRows rows.
 const (
 	groupRows  = 1 << 17
 	maxWritten = 1 << 19
 )
 
-// WriteParquet writes a Parquet file. names[j] is the name of columns[j]: a []float64, written as
-// DOUBLE, an []int64, written as INT64, or a []string of valid UTF-8, written as BYTE_ARRAY with
-// the logical type STRING. The columns must have the same length, which may be 0. No column is
-// optional: a missing number is written as NaN, and a text cannot be missing. Pages are PLAIN, have
-// checksums and are not compressed.
+// WriteParquet writes a Parquet file. names[j] is the name of columns[j]: a []float64, written as DOUBLE, an
+// []int64, written as INT64, or a []string of valid UTF-8, written as BYTE_ARRAY with the logical type STRING. The
+// columns must have the same length, which may be 0. A missing number is written as NaN, and a text cannot be
+// missing. Pages are PLAIN, have checksums and are not compressed.
 func WriteParquet(w io.Writer, names []string, columns []any) error {
 	out := &countingWriter{w: bufio.NewWriter(w)}
 	rows := -1

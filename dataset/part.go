@@ -6,10 +6,9 @@ import (
 	"io"
 )
 
-// Header returns the lines of a CSV file up to and including the line with the names, and the
-// dialect of the file. The argument begin is the beginning of the file. ReadLines reads later lines
-// with this header and dialect. ok is false if the names are not found, or if lines cannot be read
-// separately because the file has UTF-16, CR line ends, or row names.
+// Header returns the lines of a CSV file up to and including the line with the names, and the dialect of the file,
+// with which ReadLines reads later lines. begin is the beginning of the file. ok is false if the names are not
+// found, or if lines cannot be read separately because the file has UTF-16, CR line ends, or row names.
 func (d Dialect) Header(begin []byte) (header []byte, detected Dialect, ok bool) {
 	f := File{Path: "-", Stdin: bytes.NewReader(begin), Dialect: d}
 	in, err := f.open()

@@ -59,8 +59,8 @@ func (s *Stream) start(p *pass, in *input, lines int) (err error) {
 	return err
 }
 
-// encode encodes a part with e. If a CSV part has an error, encode decodes it again with coded
-// columns, because a plain column does not store the text of a cell, which the error quotes.
+// encode encodes a part with e. If a CSV part has an error, encode decodes it again with coded columns, which store
+// the text of the cell for the error.
 func (p *pass) encode(part part, e *Encoder) (encoded, error) {
 	t, err := part.table()
 	r, err := p.encodeTable(t, err, e)
@@ -102,8 +102,8 @@ func (p *pass) encodeTable(t *Table, err error, e *Encoder) (encoded, error) {
 	return r, err
 }
 
-// mergeClasses renumbers the classes that e lacks. Each encoded part numbers them separately; the
-// new indices are the same in all parts. Call mergeClasses for the parts in order.
+// mergeClasses renumbers the classes that e lacks, so that all parts number them alike. Call mergeClasses for the
+// parts in order.
 func (p *pass) mergeClasses(r encoded, e *Encoder) error {
 	labelCount := len(e.Labels)
 	if len(r.classes) <= labelCount {

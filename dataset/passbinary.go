@@ -40,7 +40,7 @@ type array struct {
 	h        npyHeader
 	start    int64   // offset of the numbers in the file
 	rowsRead int64   // number of rows read
-	full     *packed // the whole array if it is in Fortran order and the file cannot be read at an offset, otherwise nil
+	full     *packed // the whole array if it is in Fortran order and in.file is nil, otherwise nil
 }
 
 // read reads the given number of rows, beginning with row a.rowsRead.

@@ -11,21 +11,18 @@ import (
 	"sync/atomic"
 )
 
-// pieceSize is the number of bytes of text that a worker decodes at a time. It is so large that
-// passing pieces to workers takes negligible time, and so small that several pieces take little
-// memory.
+// pieceSize is the number of bytes of text that a worker decodes at a time.
 const pieceSize = 1 << 20
 
-// longestQuoted is the maximum length of a record with an unclosed quotation. Without this limit, a
-// single wrong quotation mark would cause the whole file to be read into memory. longestRecord is
-// the maximum length of any record.
+// longestQuoted is the maximum length of a record with an unclosed quotation, so that a wrong quotation mark does
+// not cause the whole file to be read. longestRecord is the maximum length of any record.
 const (
 	longestQuoted = 1 << 24
 	longestRecord = 1 << 27
 )
 
-// pieceReader splits a text into pieces of complete records. A record is a line, or several lines
-// if a quotation contains line ends.
+// pieceReader splits a text into pieces of complete records. A record is a line, or several if a quotation has line
+// ends.
 type pieceReader struct {
 	in       *input
 	quotes   bool
@@ -67,7 +64,7 @@ func (p *pieceReader) next() (piece, error) {
 			end = len(buf)
 		case end == 0 && p.quotes && len(buf) >= longestQuoted && bytes.IndexByte(buf, '"') >= 0:
 			end = len(buf) // the piece ends in an unclosed quotation: the parser will return an error
-		case end == 0 && (len(buf) >= longestRecord || !p.in.allowance.fits(3*int64(len(buf)))): // the bytes of this buffer, and of the next buffer, which has twice its size
+		case end == 0 && (len(buf) >= longestRecord || !p.in.allowance.fits(3*int64(len(buf)))): // this buffer and the next, of twice its size
 			e := p.in.t.newError("", fmt.Sprintf("the line is longer than %d MiB: the file is not a text table, or its line ends are missing", len(buf)>>20))
 			e.Line = p.line
 			return piece{}, e
@@ -159,10 +156,9 @@ func (p *pass) close() {
 	}
 }
 
-// runOrdered calls next for each part until it returns io.EOF, decodes the parts on the given
-// number of workers, and calls use with the results, in the order of the parts and on the caller's
-// goroutine. The number of parts that wait for use is limited. runOrdered returns the first error
-// in the order of the parts, after all its goroutines have ended.
+// runOrdered calls next for each part until it returns io.EOF, decodes the parts on the given number of workers,
+// and calls use with the results in order, on the caller's goroutine. It returns the first error in the order of
+// the parts, after all its goroutines have ended.
 func runOrdered[P, R any](ctx context.Context, workers int, next func() (P, error), decode func(P) (R, error), use func(R) error) error {
 	type result struct {
 		r   R
@@ -264,7 +260,6 @@ func parallel(n, size int, f func(first, last int) error) error {
 	return cmp.Or(errs...)
 }
 
-// canceledError returns the error for a canceled context.
 func canceledError(ctx context.Context) error {
 	return fmt.Errorf("dataset: %w", context.Cause(ctx))
 }

@@ -27,11 +27,10 @@ func (e *Encoder) Raw() Raw {
 	return e.Inputs[0].Raw
 }
 
-// Texts returns the cells of the column of texts or trees that e was learned from, one for each row
-// of t, without surrounding spaces. A number in an unusual spelling, such as −5 with a Unicode
-// minus sign, becomes plain. A missing text is "", or an error if the rules refuse missing cells. A
-// missing tree is an error. Texts also returns an error for an encoder whose inputs become
-// features, for a table without rows or without the column, and for a column of numbers.
+// Texts returns the cells of the column of texts or trees that e was learned from, one for each row of t, without
+// surrounding spaces. A missing text is "", or an error if the rules refuse missing cells. A missing tree is an
+// error. Texts also returns an error for an encoder whose inputs become features, for a table without rows or
+// without the column, and for a column of numbers.
 func (e *Encoder) Texts(t *Table) ([]string, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -56,8 +55,8 @@ func (e *Encoder) texts(t *Table) ([]string, error) {
 	return t.textCells(c, in.Raw, e.RefuseMissing)
 }
 
-// textCells returns the cells of a column of texts or trees. A missing text is "", or an error if
-// refuse is set. A missing tree is an error.
+// textCells returns the cells of a column of texts or trees. refuse makes a missing text an error; a missing tree
+// is always one.
 func (t *Table) textCells(c *column, kind Raw, refuse bool) ([]string, error) {
 	if c.unreadable != "" {
 		return nil, t.columnError(c)
@@ -75,7 +74,6 @@ func (t *Table) textCells(c *column, kind Raw, refuse bool) ([]string, error) {
 	return texts, nil
 }
 
-// textCell returns the cell of one row, by the rules of textCells.
 func (t *Table) textCell(c *column, row int, kind Raw, refuse bool) (string, error) {
 	switch {
 	case c.codes[row] >= 0:

@@ -4,8 +4,7 @@ import (
 	"slices"
 )
 
-// isFeature reports whether the column with this name becomes features: it is not a target, not the
-// weight column, and not dropped.
+// isFeature reports whether the column is not a target, not the weight column, and not dropped.
 func (r Rules) isFeature(name string) bool { return !slices.Contains(r.excluded(), name) }
 
 // excluded returns the names of the columns that the rules exclude from the features.
@@ -18,9 +17,8 @@ func (e *Encoder) excluded() []string {
 	return Rules{Targets: e.Outputs, Drop: e.Dropped, Weight: e.Weight}.excluded()
 }
 
-// checkRoles returns an error for a column that is named in the rules but not in the table, and for
-// a column with two roles. names lists the columns of the table; it is nil if they are not known
-// yet.
+// checkRoles returns an error for a column that is named in the rules but not in the table, and for a column with
+// two roles. names lists the columns of the table, or is nil if they are not known.
 func (t *Table) checkRoles(r Rules, names []string) error {
 	roles := map[string]string{}
 	assign := func(name, role string) error {
@@ -59,9 +57,8 @@ func nonEmpty(name string) []string {
 	return []string{name}
 }
 
-// Select returns the result of Table.Select for a table with the rules r. If the table is a Gram
-// matrix, Select keeps only the columns of kernel values with the selected rows, and all columns
-// that are not kernel values. A Gram matrix whose numbers of rows and columns differ is an error.
+// Select returns the result of Table.Select for a table with the rules r. Of a Gram matrix it also selects the
+// columns of kernel values with the selected rows; a Gram matrix that is not square is an error.
 func (r Rules) Select(t *Table, rows []int) (*Table, error) {
 	s := t.selectRows(rows)
 	if !r.Gram {
@@ -84,9 +81,9 @@ func (r Rules) Select(t *Table, rows []int) (*Table, error) {
 	return s, nil
 }
 
-// Weighted returns the rows of t with a positive weight, and their weights. The column r.Weight
-// contains the weights. If r.Weight is "", Weighted returns t and nil. It returns an *Error for a
-// weight that is missing, negative or not finite, and if all weights are 0.
+// Weighted returns the rows of t with a positive weight in the column r.Weight, and their weights. If r.Weight is
+// "", Weighted returns t and nil. It returns an *Error for a weight that is missing, negative or not finite, and if
+// all weights are 0.
 func (r Rules) Weighted(t *Table) (*Table, []float64, error) {
 	selected, weights, err := r.weighted(t)
 	if err == nil && selected.rows == 0 && t.rows > 0 {

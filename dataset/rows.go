@@ -11,12 +11,10 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// FromRows returns a table of the given rows. encoding/json must marshal rows to an array of
-// objects, or to one object, whose keys are the column names. For example, rows may be a
-// []map[string]any, a struct, a slice of structs, or a json.RawMessage. Numbers and texts are
-// parsed like the cells of a file, and true and false are texts. A null and an absent key are
-// missing cells. Encoder.RowWarnings lists numbers that were strings in rows. source is the name of the
-// table in errors, and may be empty.
+// FromRows returns a table of the given rows. encoding/json must marshal rows to an array of objects, or to one
+// object, whose keys are the column names: a []map[string]any, a slice of structs, a json.RawMessage. Numbers and
+// texts are parsed like the cells of a file, and true and false are texts. A null and an absent key are missing
+// cells. source is the name of the table in errors, and may be empty.
 func FromRows(source string, rows any) (*Table, error) {
 	text, ok := rows.(json.RawMessage)
 	if !ok {

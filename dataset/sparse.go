@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A sparseWriter writes the features of all columns of a sparse table. For each row it copies the
-// slice zeros, and then overwrites the features of nonzero cells.
+// A sparseWriter writes the features of all columns of a sparse table: zeros, and then the features of nonzero
+// cells.
 type sparseWriter struct {
 	table   *Table
 	cells   *csr

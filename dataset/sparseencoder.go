@@ -13,9 +13,8 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Sparse makes a feature x / Scale of each feature x of a sparse table, so that zeros stay zeros.
-// If a later table has features that the training table lacks, they are ignored. If a later sparse
-// table lacks a feature, the feature is 0.
+// Sparse makes a feature x / Scale of each feature x of a sparse table, so that zeros stay zeros. Features of later
+// tables that the training table lacks are ignored, and features that a later sparse table lacks are 0.
 type Sparse struct {
 	First   int       `json:"first"`   // number in the name of the first feature: 0 in a LIBSVM file with the index 0, otherwise 1
 	Columns int       `json:"columns"` // the number of features
@@ -23,9 +22,8 @@ type Sparse struct {
 }
 
 const (
-	// A sparse table is encoded as a dense matrix if it has fewer than fewestSparse features, or a
-	// larger fraction of nonzero values than mostNonzeros. In these cases a sparse matrix would not
-	// take less memory.
+	// A sparse table with fewer features than fewestSparse, or a larger fraction of nonzero values than
+	// mostNonzeros, is encoded as a dense matrix.
 	fewestSparse = 64
 	mostNonzeros = 1. / 3
 )
@@ -43,15 +41,14 @@ func (e *Encoder) Width() (width int) {
 	return width
 }
 
-// OnlyScaled reports whether standardization only divided the features by their standard
-// deviations. This holds for a sparse table, because subtracting the means would make its zeros
-// nonzero.
+// OnlyScaled reports whether standardization only divided the features by their standard deviations, as in a sparse
+// table.
 func (e *Encoder) OnlyScaled() bool {
 	return e != nil && slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Sparse != nil && in.Sparse.Scale != nil })
 }
 
-// takesSparse reports whether all features of t together are learned as one Input. For this, t must
-// be sparse, and no feature may be a target, the weight column, dropped or categorical.
+// takesSparse reports whether all features of t together are learned as one Input: t must be sparse, and no feature
+// may be a target, the weight column, dropped or categorical.
 func (t *Table) takesSparse(r Rules) bool {
 	if t.features == nil || r.Gram || t.width() == 0 {
 		return false
@@ -75,8 +72,7 @@ func newSparse(first, columns int) *Input {
 	return &Input{Name: fmt.Sprintf("x%d-x%d", first, first+columns-1), Sparse: &Sparse{First: first, Columns: columns}}
 }
 
-// learnSparse learns the encoding of the sparse features. It returns nil if they must be learned
-// one by one.
+// learnSparse learns the encoding of the sparse features, or returns nil if they must be learned one by one.
 func (t *Table) learnSparse(weights []float64, r Rules) (*Input, error) {
 	if !t.takesSparse(r) {
 		if t.width() > MaxFeatures {
@@ -114,8 +110,8 @@ func (t *Table) learnSparse(weights []float64, r Rules) (*Input, error) {
 	return in, err
 }
 
-// sparseMoments returns the moments of a column, without its NaN. values are its nonzero values,
-// zeros is the number of its zeros, and total is the sum of the weights of all rows.
+// sparseMoments returns the moments of a column without its NaN, from its nonzero values, the number of its zeros,
+// and the total weight of all rows.
 func sparseMoments(values, weights []float64, zeros int, total float64) moments {
 	m := momentsOf(values, weights)
 	if zeros > 0 {
@@ -198,8 +194,7 @@ func (s *Sparse) keys(t *Table) []uint64 {
 	return keys
 }
 
-// A blockWriter writes sparse features. They come from a sparse table, or from the columns of
-// another table that have the names of the features.
+// A blockWriter writes sparse features from a sparse table, or from the columns of another table with their names.
 type blockWriter struct {
 	rule   *Sparse
 	table  *Table
@@ -283,9 +278,8 @@ func (e *Encoder) Encode(t *Table) (mat.Matrix, error) {
 	return e.Features(t)
 }
 
-// SparseFeatures returns the result of Features as a sparse matrix. The encoder must be Sparse. The
-// matrix contains all features, including the features of columns of numbers and of categories. It
-// may share memory with t.
+// SparseFeatures returns the result of Features as a sparse matrix, which may share memory with t. The encoder must
+// be Sparse.
 func (e *Encoder) SparseFeatures(t *Table) (host.CSR[float64], error) {
 	var x host.CSR[float64]
 	if err := e.Check(); err != nil {
@@ -312,8 +306,7 @@ func (e *Encoder) SparseFeatures(t *Table) (host.CSR[float64], error) {
 	return sparseRows(t.rows, width, writers)
 }
 
-// sparseRows returns the features of all rows. It writes ranges of rows in parallel and then joins
-// them.
+// sparseRows returns the features of all rows.
 func sparseRows(rows, width int, writers []writer) (host.CSR[float64], error) {
 	x := host.CSR[float64]{Rows: rows, Cols: width, Indptr: make([]int, rows+1)}
 	type part struct {

@@ -11,11 +11,9 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// A sparse matrix of SciPy (scipy.sparse.save_npz) is a zip file of arrays: "format" is the text
-// csr, csc or coo, "shape" contains the numbers of rows and columns, "data" the values, and
-// "indices" and "indptr", or "row" and "col", the positions of the values. In CSR format, the
-// values of row i are data[indptr[i]] to data[indptr[i+1]-1], and their columns are the elements of
-// indices in the same range. In CSC format rows and columns are exchanged.
+// A sparse matrix of SciPy (scipy.sparse.save_npz) is a zip file of arrays: "format" is the text csr, csc or coo,
+// "shape" contains the numbers of rows and columns, "data" the values, and "indices" and "indptr", or "row" and
+// "col", the positions of the values.
 
 // isSparseNPZ reports whether the arrays of a zip file form a sparse matrix of SciPy.
 func isSparseNPZ(files []*zip.File) bool {
@@ -129,16 +127,14 @@ func sparseFormat(member func(string) (*input, error)) (string, error) {
 	return strings.ToValidUTF8(strings.ReplaceAll(string(text), "\x00", ""), "\ufffd"), in.end()
 }
 
-// readIndices reads the array with the given name and length. Its elements must be indices from 0 to
-// limit − 1.
+// readIndices reads the array with the given name and length. Its elements must be indices from 0 to limit − 1.
 func readIndices(member func(string) (*input, error), name string, limit, length int) ([]int32, error) {
 	list := make([]int32, 0, length)
 	err := forEachInteger(member, name, length, int64(limit)-1, func(n int64) { list = append(list, int32(n)) })
 	return list, err
 }
 
-// readPointers reads the array "indptr". It must have rows + 1 elements, which do not decrease,
-// from 0 to the number of values.
+// readPointers reads the array "indptr": rows + 1 nondecreasing elements from 0 to the number of values.
 func readPointers(member func(string) (*input, error), rows, values int) ([]int, error) {
 	var list []int
 	err := forEachInteger(member, "indptr", rows+1, int64(values), func(n int64) { list = append(list, int(n)) })

@@ -11,8 +11,7 @@ import (
 	"github.com/mercer-go/mercer/host"
 )
 
-// maxSparseFeatures is the maximum number of features of a sparse table. If there are more than
-// MaxFeatures, the table can be used only in sparse form: see Encoder.Sparse.
+// maxSparseFeatures is the maximum number of features of a sparse table. More than MaxFeatures need Encoder.Sparse.
 const maxSparseFeatures = 1 << 24
 
 // csr holds the features of a sparse table. All values are finite and nonzero.
@@ -26,8 +25,7 @@ type csr struct {
 	rows    []int32 // the row of each element of order
 }
 
-// column returns the cells of a column, or only its cells in the given rows. It reads only the
-// nonzero values of the column, not the whole table.
+// column returns the cells of a column, or only its cells in the given rows.
 func (m *csr) column(j int, rows []int32) []float64 {
 	m.once.Do(m.byColumns)
 	dense := make([]float64, m.Rows)
@@ -44,7 +42,7 @@ func (m *csr) column(j int, rows []int32) []float64 {
 	return selected
 }
 
-// byColumns sorts the values by column. It uses a counting sort.
+// byColumns sorts the values by column.
 func (m *csr) byColumns() {
 	next := make([]int, m.Cols+2)
 	for _, j := range m.Indices {
@@ -74,8 +72,7 @@ func (m *csr) number(row, column int) float64 {
 
 func (m *csr) text(row, column int) string { return numberText(m.number(row, column)) }
 
-// has reports whether a column has a nonzero value in one of the given rows, or in any row if rows
-// is nil.
+// has reports whether a column has a nonzero value in one of the given rows, or in any row if rows is nil.
 func (m *csr) has(column int, rows []int32) bool {
 	if rows == nil {
 		return slices.Contains(m.Indices, int32(column))
@@ -83,7 +80,6 @@ func (m *csr) has(column int, rows []int32) bool {
 	return slices.ContainsFunc(rows, func(r int32) bool { return m.number(int(r), column) != 0 })
 }
 
-// name returns the name of a column.
 func (m *csr) name(column int) string { return sparseName(m.first + column) }
 
 // sparseName returns the name of a feature of a sparse table with the given number: x3 for 3.
@@ -102,7 +98,6 @@ func sparseIndex(name string) (index int, ok bool) {
 // addSparse sets the sparse features of t to m. They come before the columns of t.
 func (t *Table) addSparse(m *csr) { t.sparse, t.features = true, m }
 
-// width returns the number of sparse features.
 func (t *Table) width() int {
 	if t.features == nil {
 		return 0
@@ -151,8 +146,7 @@ func (t *Table) nonzeros() int {
 	return n
 }
 
-// matrix returns the sparse features of the rows of t. The result shares memory with t if t has all
-// rows of its file.
+// matrix returns the sparse features of the rows of t. The result may share memory with t.
 func (t *Table) matrix() host.CSR[float64] {
 	m := t.features
 	if t.origin == nil {

@@ -9,12 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// The function parseCell accepts numbers in plain spelling: ASCII digits, a decimal point and an
-// exponent with e. Unambiguous other spellings are also accepted: a Unicode minus sign or Unicode
-// digits, invisible characters, a Fortran exponent (1.5D+03), and digits grouped by apostrophes or
-// no-break spaces. The marks of the file define the meaning of commas, points and spaces between
-// digits. A number in any other spelling has the kind otherSpelling. It is an error in a column of
-// numbers, and is not a category or a class unless the user declares the column categorical.
+// The function parseCell accepts numbers in plain spelling: ASCII digits, a decimal point and an exponent with e.
+// Unambiguous other spellings are also accepted: a Unicode minus sign or Unicode digits, invisible characters, a
+// Fortran exponent (1.5D+03), and digits grouped by apostrophes or no-break spaces. A number in any other spelling
+// has the kind otherSpelling and is an error, unless the user declares the column categorical.
 
 // marks holds the characters that may occur between the digits of a number.
 type marks struct {
@@ -53,9 +51,8 @@ func (m marks) check() string {
 // noBreak stands for a no-break or thin space in the result of the function ascii.
 const noBreak = '\x01'
 
-// ascii replaces each character that has an ASCII equivalent in numbers: a currency sign by $, a
-// percent sign by %, and a non-ASCII space by noBreak. It removes invisible characters. ok is false
-// if the cell cannot be a number.
+// ascii replaces each character that has an ASCII equivalent in numbers: a currency sign by $, a percent sign by %,
+// and a non-ASCII space by noBreak. ok is false if the cell cannot be a number.
 func ascii(s string) (text string, ok bool) {
 	var b strings.Builder
 	letters, digits := 0, 0
@@ -96,8 +93,7 @@ func ascii(s string) (text string, ok bool) {
 	return b.String(), digits > 0
 }
 
-// digitOf returns the value of a decimal digit of any script. The ten digits of a script have
-// consecutive code points.
+// digitOf returns the value of a decimal digit of any script.
 func digitOf(r rune) rune {
 	for _, t := range unicode.Nd.R16 {
 		if rune(t.Lo) <= r && r <= rune(t.Hi) {
@@ -125,9 +121,8 @@ var numeral = func() *regexp.Regexp {
 	return regexp.MustCompile(`^(\(?)` + space + `([-+]?` + space + `)` + prefix + space + `([-+]?)(` + space + `)` + body + `([eEdD][-+]?[0-9]+|)` + space + suffix + space + `(-?)` + space + `(\)?)$`)
 }()
 
-// parseSpelling parses a trimmed cell as a number with the marks m. normalized is the number in
-// plain spelling, or "". For a number in an unsupported spelling, normalized is "" and rule says
-// what to do. If normalized and rule are both "", the cell is not a number.
+// parseSpelling parses a trimmed cell as a number with the marks m. normalized is the number in plain spelling. For
+// a number in an unsupported spelling it is "", and rule says what to do. Both are "" if the cell is not a number.
 func (m marks) parseSpelling(s string) (normalized, rule string) {
 	s, ok := ascii(s)
 	if !ok {
@@ -178,8 +173,8 @@ var spellings = []marks{newMarks('.', ','), newMarks(',', 0), newMarks(',', '.')
 // markNames maps a mark to the value of a parameter that advice proposes.
 var markNames = map[byte]string{'.': "point", ',': "comma", ' ': "space"}
 
-// advice returns an error text for a cell that is not a number with the marks m. body is the part
-// of the cell with digits and marks. The text proposes marks with which the cell is a number.
+// advice returns an error text that proposes marks with which a cell is a number. body is the part of the cell with
+// digits and marks.
 func (m marks) advice(sign, body, exponent string) string {
 	var best, numbers []string
 	fewest := 3
@@ -230,9 +225,9 @@ func (m marks) digits(body string) (string, bool) {
 	return integer, true
 }
 
-// areGroups reports whether a number may have these groups of digits. All groups except the first
-// must have three digits. With commas, as in India, all groups except the first and the last may
-// have two. Four groups with points are rejected, because they may be an IP address.
+// areGroups reports whether a number may have these groups of digits: three digits in all but the first, or two
+// with commas, as in India, in all but the first and the last. Four groups with points may be an IP address and are
+// rejected.
 func areGroups(groups []string, sep byte) bool {
 	last := len(groups) - 1
 	if n := len(groups[0]); n < 1 || n > 3 || len(groups[last]) != 3 {

@@ -9,10 +9,9 @@ import (
 // Split divides the rows at random into a training and a test table. Each row is in one of the two
 // tables, and each table has its rows in the order of t.
 //
-// The test table has round(testFraction · rows) rows. If 0 < testFraction < 1 and there are at
-// least two rows, both tables have at least one row. The test table is empty if testFraction ≤ 0 or
-// NaN, and the training table is empty if testFraction ≥ 1. Equal tables, fractions and seeds give
-// equal splits on all machines: the rows are shuffled by the Fisher–Yates method with PCG.
+// The test table has round(testFraction · rows) rows. If 0 < testFraction < 1 and there are at least two rows, both
+// tables have at least one row. The test table is empty if testFraction ≤ 0 or NaN, and the training table is empty
+// if testFraction ≥ 1. Equal tables, fractions and seeds give equal splits on all machines.
 func (t *Table) Split(testFraction float64, seed uint64) (train, test *Table) {
 	trainRows, testRows := SplitRows(t.Rows(), testFraction, seed)
 	return t.selectRows(trainRows), t.selectRows(testRows)
@@ -36,7 +35,7 @@ func SplitRows(n int, testFraction float64, seed uint64) (train, test []int) {
 	return rows[size:], rows[:size]
 }
 
-// splitStream selects a separate random stream for Split.
+// splitStream selects the random stream of Split.
 const splitStream = 0x73706c6974 // "split"
 
 // Select returns a table of the given rows, counted from 0, in the given order. A row may occur

@@ -14,10 +14,9 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// A Stream is a table that stays in its file, in any format that File lists. Passes read the file
-// in blocks of rows, and only three blocks are in memory at a time. Some files need more memory. An
-// array in Fortran order is read completely if it is compressed or in an NPZ file. A Parquet or
-// Arrow file is read one row group or record batch at a time.
+// A Stream is a table that stays in its file, in any format that File lists. Passes read the file in blocks of
+// rows, and only three blocks are in memory at a time. But an array in Fortran order is read completely if it is
+// compressed or in an NPZ file, and Parquet and Arrow files are read one row group or record batch at a time.
 //
 //	s, err := dataset.Open("train.csv.gz")
 //	e, err := s.Learn(ctx, dataset.Rules{Targets: []string{"price"}})
@@ -43,8 +42,8 @@ type Stream struct {
 // Open opens a file for passes over its rows. It calls File{Path: path}.Open().
 func Open(path string) (*Stream, error) { return File{Path: path}.Open() }
 
-// Open opens a file for passes over its rows, and reads its beginning. Every error is an *Error.
-// Standard input gives an error, because it cannot be read twice.
+// Open opens a file for passes over its rows, and reads its beginning. Every error is an *Error. Standard input is
+// an error.
 func (f File) Open() (*Stream, error) {
 	s := &Stream{file: f, rows: -1}
 	if f.Path == "-" {
@@ -59,8 +58,7 @@ func (f File) Open() (*Stream, error) {
 	return s, nil
 }
 
-// Names returns the names of the columns. It returns nil for a LIBSVM file, whose columns are not
-// known before a pass.
+// Names returns the names of the columns. It returns nil for a LIBSVM file.
 func (s *Stream) Names() []string { return slices.Clone(s.names) }
 
 // OmittedIndex returns the result of Table.OmittedIndex for the file.
@@ -69,8 +67,7 @@ func (s *Stream) OmittedIndex() bool { return s.index }
 // ReadWarnings returns the result of Table.ReadWarnings for the file.
 func (s *Stream) ReadWarnings() []string { return slices.Clone(s.warnings) }
 
-// Rows returns the number of rows that Learn counted, excluding rows of weight 0. It is −1 before
-// Learn.
+// Rows returns the number of rows that Learn counted, excluding rows of weight 0. It is −1 before Learn.
 func (s *Stream) Rows() int { return s.rows }
 
 // ColumnWarnings returns the warnings about the columns of the file after Learn: see Encoder.ColumnWarnings.
@@ -137,32 +134,28 @@ func (s *Stream) Cells(ctx context.Context, names []string) ([][]string, error) 
 	return cells, err
 }
 
-// Blocks reads the file once and calls use with the features x and targets y of its rows, in order
-// and in blocks of the given number of rows. The last block may be shorter. y is nil if e has no
-// targets. If e has a weight column, rows of weight 0 are skipped; EachBlock also passes the
-// weights. The next block is read on all processors while use runs. x and y are valid only until
-// use returns, because their memory is used again.
+// Blocks reads the file once and calls use with the features x and targets y of its rows, in order and in blocks of
+// the given number of rows. The last block may be shorter. y is nil if e has no targets. If e has a weight column,
+// rows of weight 0 are skipped; EachBlock also passes the weights. The next block is read while use runs. x and y
+// are valid only until use returns.
 //
-// Blocks returns the first error in the file that Features or Targets would return, the first error
-// that use returns, or, soon after ctx is done, the cause of ctx. The blocks do not depend on the
-// number of processors. If the columns or the number of rows have changed since an earlier pass,
-// Blocks returns an error.
+// Blocks returns the first error in the file that Features or Targets would return, the first error that use
+// returns, or, soon after ctx is done, the cause of ctx. It returns an error if the columns or the number of rows
+// have changed since an earlier pass.
 //
 // Blocks takes memory for three blocks and for some pieces of 1 MiB of the file.
 func (s *Stream) Blocks(ctx context.Context, e *Encoder, rows int, use func(x, y *mat.Dense) error) error {
 	return s.EachBlock(ctx, e, rows, false, func(x, y *mat.Dense, _ []float64, _ []uint64) error { return use(x, y) })
 }
 
-// EachBlock does the work of Blocks, and also passes the weights of the rows to use. The weights
-// are nil if all are 1. If keyed is set, EachBlock also passes the keys of the rows, which take
-// time to compute: see Encoder.Keys. y is nil if e has no targets.
+// EachBlock does the work of Blocks, and also passes the weights of the rows to use, or nil if all are 1. If keyed
+// is set, it also passes the keys of the rows: see Encoder.Keys. y is nil if e has no targets.
 func (s *Stream) EachBlock(ctx context.Context, e *Encoder, rows int, keyed bool, use func(x, y *mat.Dense, weights []float64, keys []uint64) error) error {
 	return s.eachBlock(ctx, e, rows, passRules{keyed: keyed}, use)
 }
 
-// ScoredBlocks does the work of EachBlock for targets that will be compared with predictions. A
-// class that the training table lacks is not an error here. Its index is that of
-// Encoder.ScoredTargets for the whole table. The result classes lists the labels of all indices.
+// ScoredBlocks does the work of EachBlock for targets that will be compared with predictions. A class that the
+// training table lacks has the index of Encoder.ScoredTargets. The result classes lists the labels of all indices.
 func (s *Stream) ScoredBlocks(ctx context.Context, e *Encoder, rows int, use func(x, y *mat.Dense, weights []float64, keys []uint64) error) (classes []string, err error) {
 	var open *classifier
 	if e.Labels != nil {
@@ -178,7 +171,7 @@ func (s *Stream) ScoredBlocks(ctx context.Context, e *Encoder, rows int, use fun
 // passRules says what a pass does besides encoding the rows.
 type passRules struct {
 	keyed   bool        // compute the keys of the rows
-	classes *classifier // the classes of all parts, including classes unknown to the encoder; nil if an unknown class is an error
+	classes *classifier // the classes of all parts; nil if an unknown class is an error
 }
 
 func (s *Stream) eachBlock(ctx context.Context, e *Encoder, rows int, rules passRules, use func(x, y *mat.Dense, weights []float64, keys []uint64) error) error {
@@ -233,9 +226,7 @@ func (s *Stream) eachBlock(ctx context.Context, e *Encoder, rows int, rules pass
 	return readErr
 }
 
-// partLines returns the maximum number of lines of text in a part. Even if short lines have many
-// features, such as sparse or one-hot features, an encoded part then takes at most 2 MiB. There is
-// an encoded part for each worker, and other encoded parts wait for the caller.
+// partLines returns the maximum number of lines of text in a part. An encoded part then takes at most 2 MiB.
 func partLines(width int) int { return max(1, 1<<18/width) }
 
 // encoded holds the features and targets of a part of a file, by rows.

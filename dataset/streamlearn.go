@@ -9,20 +9,20 @@ import (
 	"slices"
 )
 
-// sampleNumbers is the size of the sample, in numbers. If not all rows of a file fit in the sample,
-// Stream.Learn computes medians from the sample.
+// sampleNumbers is the size of the sample, in numbers.
 const sampleNumbers = 1 << 22
 
 // Learn does the work of the function Learn for a file. It reads the file once, in bounded memory.
 // It uses a sample of 2²² / features rows, but at least 256 and at most 65,536. If all rows fit in
 // the sample, the result is bitwise equal to the result of the function Learn. For a larger file:
 //
-//   - means and standard deviations are combined from the means and standard deviations of parts of the file, and differ from the results of the function Learn by rounding errors;
-//   - the median that replaces missing cells is exact for a column with at most MaxCategories distinct numbers in a text file. Otherwise it is the median of the sample, drawn uniformly from the rows (Vitter 1985, algorithm R, with a fixed seed): with 65,536 rows the standard deviation of its rank is 0.2 % of the number of rows.
+//   - means and standard deviations differ from the results of the function Learn by rounding errors;
+//   - the median that replaces missing cells is exact for a column with at most MaxCategories distinct numbers in a
+//     text file. Otherwise it is the median of the sample, drawn uniformly from the rows (Vitter 1985, algorithm R,
+//     with a fixed seed): with 65,536 rows the standard deviation of its rank is 0.2 % of the number of rows.
 //
-// A column of texts must be a column of categories: Rules.Text, Rules.Tree and Rules.TFIDF give an
-// error. If the file has several errors, Learn returns the first, and the function Learn may return
-// another.
+// A column of texts must be a column of categories: Rules.Text, Rules.Tree and Rules.TFIDF give an error. If the
+// file has several errors, Learn returns the first.
 func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 	if s == nil {
 		_, err := s.begin(0)
@@ -73,11 +73,10 @@ func (s *Stream) Learn(ctx context.Context, r Rules) (*Encoder, error) {
 	return e, nil
 }
 
-// learnStream selects a separate random stream for Learn.
+// learnStream selects the random stream of Learn.
 const learnStream = 0x6c6561726e // "learn"
 
-// A summarized is a part of the file, its summary, and the weights of its rows. nil weights are all
-// 1.
+// A summarized is a part of the file, its summary, and the weights of its rows; nil weights are all 1.
 type summarized struct {
 	t       *Table
 	weights []float64
@@ -92,7 +91,7 @@ type learner struct {
 
 	sampleSize int         // maximum number of rows in the sample
 	dense      []string    // names of the features, except the sparse features of a file
-	sample     [][]float64 // for each sampled row, the features listed in dense, and then x0, x1, … of a sparse file; the omitted last ones are 0
+	sample     [][]float64 // for each sampled row, the features in dense, then x0, x1, … of a sparse file; omitted ones are 0
 	weights    []float64   // weights of the sampled rows; nil means all 1
 	random     *rand.Rand
 }
@@ -140,8 +139,8 @@ func (l *learner) merge(s summarized) error {
 	return nil
 }
 
-// addSample adds the rows of s to the sample. Afterwards the sample contains each row of the file
-// read so far with equal probability. rowsBefore is the number of rows of the file before s.
+// addSample adds the rows of s to the sample, which then contains each row of the file read so far with equal
+// probability. rowsBefore is the number of rows of the file before s.
 func (l *learner) addSample(features []*column, s summarized, rowsBefore int) {
 	first, end := 0, 0
 	if s.t.features != nil {

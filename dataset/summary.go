@@ -16,9 +16,8 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// A Summary holds statistics of a set of rows, for Stream.Learn and Beam. Merging summaries of
-// parts gives the same bits in any order. The zero value is the summary of no rows. encoding/gob
-// encodes a Summary.
+// A Summary holds statistics of a set of rows. Merging summaries of parts gives the same bits in any order. The
+// zero value is the summary of no rows. encoding/gob encodes a Summary.
 type Summary struct {
 	Rows   int64
 	Source string // name of the file of the first rows
@@ -70,12 +69,11 @@ func (s *Summary) GobDecode(data []byte) error {
 type columnSummary struct {
 	Kinds         [text + 1]int64 // number of cells of each kind
 	Faults        map[kind]*Error // error for the first cell of each kind except number
-	Words, Digits bool            // Words: at least one text has a letter or a digit; Digits: at least one text has a digit
+	Words, Digits bool            // Words: a text has a letter or a digit; Digits: a text has a digit
 
-	// Counts maps each distinct cell that is not missing to the sum of the weights of its rows.
-	// Many is set if there are more than MaxCategories of these cells, or if numbers are not
-	// counted. If Many is set, Counts omits numbers, and may omit texts after the first
-	// MaxCategories texts in sorted order.
+	// Counts maps each distinct cell that is not missing to the sum of the weights of its rows. Many is set if
+	// there are more than MaxCategories of these cells, or if numbers are not counted; Counts then omits numbers,
+	// and may omit texts after the first MaxCategories in sorted order.
 	Counts  map[string]float64
 	Many    bool
 	Numbers total // moments of the numbers that Counts does not have
@@ -94,8 +92,8 @@ type statistics struct {
 
 var errNoSummary = errors.New("dataset: the Summary is nil")
 
-// Add adds the rows of a table, which will be encoded by the rules r. r must not name a weight
-// column. from is the byte offset in the file t.Source at which the line numbers of t begin.
+// Add adds the rows of a table, which will be encoded by the rules r. r must not name a weight column. from is the
+// byte offset in the file t.Source at which the line numbers of t begin.
 func (s *Summary) Add(t *Table, r Rules, from int64) error {
 	if s == nil {
 		return errNoSummary
@@ -153,14 +151,12 @@ func (t *Table) summarize(weights []float64, r Rules, from int64, statsOf func(n
 	return s, nil
 }
 
-// setRising sets Rising, Begin and Last for the cells of a column.
 func (s *columnSummary) setRising(c *column, rows int) {
 	s.Rising = c.rising(rows, &s.Last, true)
 	s.Begin, _ = c.number(0)
 }
 
-// summarizeColumn returns the summary of a column. The table must have rows. values is
-// plainNumbers(c).
+// summarizeColumn returns the summary of a column. The table must have rows, and values is plainNumbers(c).
 func (t *Table) summarizeColumn(c *column, values, weights []float64, stats statistics) *columnSummary {
 	s := &columnSummary{Weight: totalWeight(weights, t.rows)}
 	s.setRising(c, t.rows)
@@ -226,8 +222,7 @@ func (s *columnSummary) addCodes(c *column, weights []float64, stats statistics)
 	}
 }
 
-// addNumbers adds numbers to an empty summary. It counts cells that are not finite numbers as
-// missing.
+// addNumbers adds numbers to an empty summary. Cells that are not finite numbers count as missing.
 func (s *columnSummary) addNumbers(values, weights []float64, stats statistics, cell func(i int) string) {
 	s.Many = !stats.counts || !stats.storedNumbers
 	exact := map[float64]float64{} // only numbers below 2⁵³, to which no other integer is rounded
@@ -303,7 +298,6 @@ func (s *columnSummary) overflow() {
 	}
 }
 
-// merge adds the cells of o to s.
 func (s *columnSummary) merge(o *columnSummary) {
 	for k, n := range o.Kinds {
 		s.Kinds[k] += n
@@ -390,8 +384,7 @@ func (s *columnSummary) classes(t *Table, name string, rows int64, anyLabels boo
 	return classesOf(list, texts), nil
 }
 
-// categories returns an encoding whose categories are the distinct cells. The category with the
-// largest sum of weights replaces missing cells.
+// categories returns an encoding by the distinct cells. The cell with the largest weight replaces missing cells.
 func (s *columnSummary) categories() *Text {
 	x := &Text{Categories: slices.Sorted(maps.Keys(s.Counts))}
 	maxWeight := 0.0
@@ -424,8 +417,7 @@ func (s *columnSummary) check(t *Table, name string, rows int64, r Rules) error 
 	return nil
 }
 
-// textError returns the error for a column with texts as features, or nil. If the column is
-// declared categorical, its numbers are categories too.
+// textError returns the error for a column with texts as features, or nil. declared makes numbers categories too.
 func (s *columnSummary) textError(t *Table, name string, rows int64, declared bool) error {
 	distinct, present := len(s.Counts), int64(0)
 	for _, n := range s.Kinds[number:] {
@@ -460,17 +452,15 @@ func (s *columnSummary) textError(t *Table, name string, rows int64, declared bo
 	return nil
 }
 
-// textsAreErrors reports whether the texts in a column are errors among numbers, not categories.
-// This holds in three cases: the texts have neither a letter nor a digit and do not outnumber the
-// numbers, they are at most a tenth of the cells, or there is one text, without a digit, beside two
-// or more numbers. (A single text such as 12a beside at most nine numbers may be a house number.)
+// textsAreErrors reports whether the texts in a column are errors among numbers, not categories: they have neither
+// a letter nor a digit and do not outnumber the numbers, they are at most a tenth of the cells, or there is one
+// text, without a digit, beside two or more numbers.
 func (s *columnSummary) textsAreErrors() bool {
 	texts, numbers := s.Kinds[text], s.Kinds[number]
 	return texts > 0 && (!s.Words && texts <= numbers || 10*texts <= texts+numbers || texts == 1 && !s.Digits && numbers >= 2)
 }
 
-// input returns the encoding of a column of features. The argument number is a function that
-// returns the encoding of a column of numbers.
+// input returns the encoding of a column of features. The function number returns the encoding of numbers.
 func (s *columnSummary) input(t *Table, name string, rows int64, r Rules, number func() (*Number, string)) (*Input, error) {
 	if err := s.check(t, name, rows, r); err != nil {
 		return nil, err
@@ -501,22 +491,19 @@ func (s *columnSummary) numbers() (sum total, median float64, ok bool) {
 	return sum, median, ok
 }
 
-// A total holds sums of numbers. The sums have so many bits that, after rounding to float64, they
-// do not depend on the order of the numbers.
+// A total holds sums of numbers that, rounded to float64, do not depend on the order of the numbers.
 type total struct {
 	N, Low, High float64
 	Sum, Squares big.Float // Σ wv and Σ wv² over numbers v with weights w
 }
 
-// totalBits is the number of bits of each sum. It suffices to compute Σ wv² − (Σ wv)²/N for 2⁴⁰
-// numbers, even if they are adjacent float64: 2·53 bits for a square, 2·53 bits for cancellation,
-// and 40 bits for the number of terms.
+// totalBits is the number of bits of each sum. For Σ wv² − (Σ wv)²/N of 2⁴⁰ numbers, 2·53 bits for a square, 2·53
+// for cancellation and 40 for the number of terms suffice.
 const totalBits = 256
 
 func bigFloat(v float64) *big.Float { return new(big.Float).SetPrec(totalBits).SetFloat64(v) }
 
-// addAll adds the finite numbers among values. If the squared deviations from their mean overflow,
-// it adds the numbers one by one.
+// addAll adds the finite numbers among values.
 func (s *total) addAll(values, weights []float64) {
 	m := momentsOf(values, weights)
 	if size := m.Mean + m.SD; size-size == 0 {
@@ -572,8 +559,8 @@ func (s *total) moments() moments {
 	return m
 }
 
-// Merge adds the rows of o to s. It may modify o and share memory with it. Features of a sparse
-// table are 0 in the rows of a summary that lacks them. Both summaries must have all other columns.
+// Merge adds the rows of o to s. It may modify o and share memory with it. Features of a sparse table are 0 in the
+// rows of a summary that lacks them. Both summaries must have all other columns.
 func (s *Summary) Merge(o *Summary) {
 	zeroWeight := s.zeroWeight + o.zeroWeight
 	switch {
@@ -608,8 +595,8 @@ func (s *Summary) Merge(o *Summary) {
 	s.Sparse = s.Sparse && o.Sparse
 }
 
-// AllNames returns the names of all columns in the order of the features. This is the order in the
-// first rows. Features that only later sparse tables have are inserted before the label.
+// AllNames returns the names of all columns in the order of the first rows. Features that only later sparse tables
+// have are inserted before the label.
 func (s *Summary) AllNames() []string {
 	isKnown := make(map[string]bool, len(s.names))
 	for _, name := range s.names {
@@ -645,8 +632,7 @@ func (s *Summary) index(name string) (k int, ok bool) {
 	return k, ok && k >= s.first && k < s.end
 }
 
-// column returns the summary of a column, or nil if there is no such column. It adds the zeros of a
-// sparse feature.
+// column returns the summary of a column, with the zeros of a sparse feature, or nil if there is no such column.
 func (s *Summary) column(name string) *columnSummary {
 	c := s.columns[name]
 	if _, ok := s.index(name); !ok {
@@ -663,12 +649,12 @@ func (s *Summary) column(name string) *columnSummary {
 	if c.Kinds[number] += rows; rows > 0 {
 		c.addCell("0", number, 0, s.weight-c.Weight)
 	}
-	c.Weight, c.Rising = s.weight, c.Rising && rows <= 1 // two or more zeros are not increasing; with one row Rising is correct
+	c.Weight, c.Rising = s.weight, c.Rising && rows <= 1 // two or more zeros are not increasing
 	return c
 }
 
-// check returns an error about a target or a feature that further rows cannot repair, or nil. In
-// sparse tables, a missing target may occur in further rows, unless complete is set.
+// check returns an error about a target or a feature that further rows cannot repair, or nil. In sparse tables, a
+// missing target may occur in further rows, unless complete is set.
 func (s *Summary) check(t *Table, r Rules, complete bool) error {
 	for _, name := range r.Targets {
 		c := s.column(name)
@@ -701,11 +687,10 @@ func (s *Summary) OnlyTexts(name string) bool {
 	return c != nil && c.Kinds[text] > 0 && c.Kinds[number]+c.Kinds[notFinite]+c.Kinds[outOfRange]+c.Kinds[otherSpelling] == 0
 }
 
-// Encoder returns the encoder that Learn would learn from all rows with the rules r, up to
-// rounding. r must not name a weight column. sample returns the numbers of a column in a sample of
-// the rows, with NaN for a missing cell. The sample determines the median of a column with more
-// than MaxCategories distinct numbers. source is the name of the table in errors, and d is its
-// dialect. In an error about a cell, Offset is the value of `from` in the call of Add.
+// Encoder returns the encoder that Learn would learn from all rows with the rules r, up to rounding. r must not
+// name a weight column. sample returns the numbers of a column in a sample of the rows, with NaN for a missing
+// cell; it determines the median of a column with more than MaxCategories distinct numbers. source is the name of
+// the table in errors, and d is its dialect. In an error about a cell, Offset is the argument from of Add.
 func (s *Summary) Encoder(source string, d Dialect, r Rules, sample func(name string) []float64) (*Encoder, error) {
 	if s == nil {
 		return nil, errNoSummary
@@ -722,8 +707,8 @@ func (s *Summary) Encoder(source string, d Dialect, r Rules, sample func(name st
 	return e, nil
 }
 
-// encoder returns the result of Encoder, but sample returns weighted rows. If complete is set, the
-// sample contains all rows in order, and the result is bitwise equal to the result of Learn.
+// encoder returns the result of Encoder for a weighted sample. complete means that the sample contains all rows in
+// order.
 func (s *Summary) encoder(t *Table, r Rules, complete bool, sample func(name string) (values, weights []float64)) (*Encoder, error) {
 	names := s.AllNames()
 	if err := t.checkRoles(r, names); err != nil {

@@ -38,9 +38,8 @@ type Table struct {
 	expanded []*column // the result of the method allColumns, computed once
 }
 
-// ReadBytes returns the approximate number of bytes that the table and the parts of its text file
-// took at the peak of reading. It returns 0 if the table was not read from text, because reading
-// then takes no additional memory.
+// ReadBytes returns the approximate number of bytes that the table and the parts of its text file took at the peak
+// of reading, or 0 if the table was not read from text.
 func (t *Table) ReadBytes() int64 { return t.orEmpty().peak }
 
 // Column is a named column for NewTable. The functions Numbers and Texts return Columns.
@@ -159,9 +158,8 @@ func (t *Table) ReadWarnings() []string { return slices.Clone(t.orEmpty().warnin
 // Rows returns the number of rows.
 func (t *Table) Rows() int { return t.orEmpty().rows }
 
-// Sparse reports whether the table comes from a format that omits zeros. Its columns are then x1,
-// x2, … or x0, x1, … up to the highest index in the file, followed by label. Features after the
-// last column are 0 in every row.
+// Sparse reports whether the table comes from a format that omits zeros. Its columns are then x1, x2, … or x0, x1,
+// … up to the highest index in the file, followed by label. Features after the last column are 0 in every row.
 func (t *Table) Sparse() bool { return t.orEmpty().sparse }
 
 // Names returns the names of the columns in their order.
@@ -188,9 +186,8 @@ func (t *Table) Numbers(name string) ([]float64, error) {
 	return slices.Clone(values), err
 }
 
-// Texts returns the cells of a column, and "" for a missing cell. If the column has more than
-// MaxCategories distinct numbers, each number has its shortest form. Texts returns an *Error if the
-// column does not exist.
+// Texts returns the cells of a column, and "" for a missing cell. If the column has more than MaxCategories
+// distinct numbers, each number has its shortest form. Texts returns an *Error if the column does not exist.
 func (t *Table) Texts(name string) ([]string, error) {
 	c, err := t.column(name)
 	if err != nil {
@@ -205,9 +202,8 @@ func (t *Table) Texts(name string) ([]string, error) {
 	return texts, nil
 }
 
-// OnlyTexts reports whether a column has texts and no number in any spelling. (A column with texts
-// and numbers is probably a column of numbers with wrong cells.) It returns false if the column
-// does not exist.
+// OnlyTexts reports whether a column has texts and no number in any spelling. It is false if the column does not
+// exist.
 func (t *Table) OnlyTexts(name string) bool {
 	c := t.find(name)
 	found := false
@@ -221,9 +217,8 @@ func (t *Table) OnlyTexts(name string) bool {
 	return found
 }
 
-// Cells returns the cells of a column as in the file, with "" for an empty cell. In columns that
-// File.Keep does not name, each number has its shortest form. Cells returns an *Error if the column
-// does not exist.
+// Cells returns the cells of a column as in the file, with "" for an empty cell. In columns that File.Keep does
+// not name, each number has its shortest form. Cells returns an *Error if the column does not exist.
 func (t *Table) Cells(name string) ([]string, error) {
 	c, err := t.column(name)
 	if err != nil {

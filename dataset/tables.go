@@ -5,10 +5,9 @@ import (
 	"io"
 )
 
-// Tables reads the file once and calls use with tables of its rows, in order. Each table has about
-// 1 MiB of text, 4 MiB of numbers, or one row group. Tables serves to merge statistics of parts of
-// a file. A column may hold numbers in one table and texts in the next. Tables does not call use
-// for a file without rows.
+// Tables reads the file once and calls use with tables of its rows, in order. Each table has about 1 MiB of text, 4
+// MiB of numbers, or one row group. A column may hold numbers in one table and texts in the next. Tables does not
+// call use for a file without rows.
 //
 // Tables returns the first error in the file, the first error that use returns, or the cause of ctx.
 func (s *Stream) Tables(ctx context.Context, use func(t *Table) error) error {

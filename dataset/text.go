@@ -13,8 +13,7 @@ func (c *column) firstOf(k kind) int {
 	return slices.IndexFunc(c.codes, func(code int32) bool { return code >= 0 && c.entries[code].kind == k })
 }
 
-// firstText returns the first row in which the cell of a coded column is a text, or a number in an
-// unsupported spelling.
+// firstText returns the first row whose cell is a text, or a number in an unsupported spelling.
 func (c *column) firstText() int {
 	return slices.IndexFunc(c.codes, func(code int32) bool { return code >= 0 && c.entries[code].kind >= otherSpelling })
 }

@@ -54,8 +54,8 @@ func (t *Table) learnTFIDF(c *column, r Rules) (*Input, error) {
 	return &Input{Name: c.name, TFIDF: v}, nil
 }
 
-// unknownTexts returns the indices of the entries of a column of texts that have no n-gram of v. It
-// skips entries without rows. counts is c.valueCounts().
+// unknownTexts returns the indices of the entries, with rows, of a column of texts that have no n-gram of v. counts
+// is c.valueCounts().
 func unknownTexts(c *column, counts []int, v *Vocabulary) (codes []int) {
 	row, err := v.NewRow()
 	if err != nil {
@@ -89,8 +89,7 @@ type gramWriter struct {
 	rows   sync.Pool // a pool of *tfidf.Row
 }
 
-// newGramWriter returns the writer for a column of texts with the vocabulary v. It returns an error
-// if the column holds numbers.
+// newGramWriter returns the writer for a column with the vocabulary v, or an error if the column holds numbers.
 func newGramWriter(p inputColumn, v *Vocabulary, strict bool) (*gramWriter, error) {
 	first, err := v.NewRow()
 	if err != nil {
@@ -140,9 +139,9 @@ func writeRows(w rowWriter, x []float64, width, first, last int) (int, error) {
 	return last, nil
 }
 
-// Nonzeros estimates the number of nonzero elements of SparseFeatures(t) without encoding t. It
-// assumes that columns of numbers have no zeros, and that each text has as many nonzero features as
-// the training texts on average. It returns 0 if e.Sparse() is false.
+// Nonzeros estimates the number of nonzero elements of SparseFeatures(t) without encoding t. It assumes that
+// numbers are not 0, and that each text has the mean number of features of the training texts. It returns 0 if
+// e.Sparse() is false.
 func (e *Encoder) Nonzeros(t *Table) int64 {
 	if !e.Sparse() {
 		return 0

@@ -1,8 +1,7 @@
 package dataset
 
-// A thrift decodes the compact protocol of Apache Thrift, in which Parquet encodes its headers. It
-// never reads beyond the end of b, and allocates no memory, because it does not store lists. After
-// the first error all methods return 0.
+// A thrift decodes the compact protocol of Apache Thrift, in which Parquet encodes its headers. It never reads
+// beyond the end of b. After the first error all methods return 0.
 type thrift struct {
 	b       []byte
 	pos     int

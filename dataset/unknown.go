@@ -6,13 +6,13 @@ import "slices"
 type Unknown struct {
 	Column  string
 	TFIDF   bool   // the column has tf-idf features
-	Rows    int    // number of rows whose cell is a category that the training table lacks, or a text without a known n-gram
+	Rows    int    // number of rows with an unknown cell
 	Example string // an unknown category or text: the first one in sorted order that is not empty, or ""
 }
 
-// Unknown returns an entry for each column of t with unknown cells, in the order of the inputs. A
-// category is unknown if the training table lacks it. A text in a tf-idf column is unknown if it has
-// no known n-gram. Features encodes unknown cells as zeros, unless RefuseUnknown is set.
+// Unknown returns an entry for each column of t with unknown cells, in the order of the inputs: categories that the
+// training table lacks, and tf-idf texts without a known n-gram. Features encodes them as zeros, unless
+// RefuseUnknown is set.
 func (e *Encoder) Unknown(t *Table) []Unknown {
 	var list []Unknown
 	for _, in := range e.Inputs {

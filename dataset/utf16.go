@@ -69,7 +69,6 @@ func (u *utf16Reader) rune() {
 	u.buffered = utf8.AppendRune(u.buffered, r)
 }
 
-// unit reads one UTF-16 code unit.
 func (u *utf16Reader) unit() (rune, bool) {
 	var b [2]byte
 	switch n, err := io.ReadFull(u.r, b[:]); {

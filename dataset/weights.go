@@ -18,8 +18,8 @@ func totalWeight(weights []float64, n int) float64 {
 	return sum
 }
 
-// valueWeights returns the sum of the weights of the rows of each entry in a coded column. nil
-// weights are all 1. counts is c.valueCounts().
+// valueWeights returns the sum of the weights of the rows of each entry. nil weights are all 1. counts is
+// c.valueCounts().
 func (c *column) valueWeights(counts []int, weights []float64) []float64 {
 	sums := make([]float64, len(c.entries))
 	if weights == nil {
@@ -36,8 +36,7 @@ func (c *column) valueWeights(counts []int, weights []float64) []float64 {
 	return sums
 }
 
-// weightedMoments returns the moments of the values that are not NaN. weights are positive, and an
-// integer weight counts its value that many times. Deviations are scaled as in momentsOf.
+// weightedMoments returns the moments of the values that are not NaN, as momentsOf does for positive weights.
 func weightedMoments(values, weights []float64) (m moments) {
 	m.Low, m.High = math.Inf(1), math.Inf(-1)
 	for i, v := range values {
@@ -78,9 +77,8 @@ func (m moments) median(values, weights []float64) (v float64, ok bool) {
 	return median(values, int(m.N))
 }
 
-// weightedMedian returns the value at which the cumulative weight exceeds half of the total, or the
-// mean of two adjacent values if exactly half of the weight is on each side. It ignores NaN. If
-// every value is NaN, ok is false.
+// weightedMedian returns the value at which the cumulative weight exceeds half of the total, or the mean of two
+// adjacent values if exactly half of the weight is on each side. ok is false if every value is NaN.
 func weightedMedian(values, weights []float64) (m float64, ok bool) {
 	var order []int
 	for i, v := range values {
