@@ -31,6 +31,5 @@
 //
 // In a file of binary numbers, NaN is a missing cell and an infinity is an error.
 //
-// No input makes this package panic. Errors in the data are reported as *Error, which names the
-// file, the line, the column, the cell and the rule.
+// Errors in the data are reported as *Error, which names the file, the line, the column, the cell and the rule.
 package dataset
