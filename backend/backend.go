@@ -38,8 +38,7 @@ const (
 	Transpose
 )
 
-// Uplo names the triangle of a square matrix that an operation uses. It neither reads nor writes the other
-// triangle.
+// Uplo names the triangle of a square matrix that an operation uses. The other is neither read nor written.
 type Uplo uint8
 
 const (
@@ -73,7 +72,7 @@ type Device interface {
 	Info() Info
 	F32() Backend[float32]
 	F64() Backend[float64]
-	// Narrow queues dst ← src, rounded to nearest; Widen queues dst ← src, which is exact. The shapes are equal.
+	// Narrow queues dst ← src, rounded to nearest; Widen queues dst ← src, exactly. The shapes must be equal.
 	Narrow(dst Matrix[float32], src Matrix[float64])
 	Widen(dst Matrix[float64], src Matrix[float32])
 	// InUse returns the number of bytes of all matrices that are not freed, and its maximum so far.

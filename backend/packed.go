@@ -37,8 +37,8 @@ type ReducedBackend[T Float] interface {
 	// factors to FP16 or TF32, 2⁻¹⁹, as measured, on a CPU that multiplies 16-bit integers, or 0 if
 	// PotrfPackedReduced is not faster than PotrfPacked.
 	ReducedUnit() float64
-	// PotrfPackedReduced is PotrfPacked with products of reduced precision outside the diagonal blocks. Element (i,
-	// j) of LLᵀ − A is about ReducedUnit·‖l_i‖‖l_j‖, where l_i is row i of L.
+	// PotrfPackedReduced is PotrfPacked with products of reduced precision outside the diagonal blocks. LLᵀ − A has
+	// elements of about ReducedUnit·‖l_i‖‖l_j‖, where l_i is row i of L.
 	PotrfPackedReduced(a Packed[T]) error
 }
 

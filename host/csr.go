@@ -115,7 +115,7 @@ func (m CSR[T]) At(i, j int) float64 {
 // T returns the transpose of m. It shares the memory of m.
 func (m CSR[T]) T() mat.Matrix { return mat.Transpose{Matrix: m} }
 
-// Row returns the columns and values of the stored elements of row i, which share the memory of m.
+// Row returns the columns and values of row i, which share the memory of m. It panics if there is no row i.
 func (m CSR[T]) Row(i int) (columns []int32, values []T) {
 	if uint(i) >= uint(m.Rows) {
 		panic(fmt.Sprintf("host: CSR.Row: %d is outside a %d×%d matrix", i, m.Rows, m.Cols))

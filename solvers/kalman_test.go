@@ -143,8 +143,8 @@ func TestKalmanMatchesStored(t *testing.T) {
 }
 
 // compareFits compares the fitted values of p by a Kalman filter with those of the same problem with more features
-// by a Cholesky factor. A residual r of at most 3e-12‖y‖ changes y − λW⁻¹α by at most √(max w/min w)‖r‖ ≤ 3‖r‖, and
-// by 9‖r‖ with an intercept.
+// by a Cholesky factor. A residual r of at most 3e-12‖y‖ changes the fitted values y − λW⁻¹α by at most √(max w/min
+// w)‖r‖ ≤ 3‖r‖, and by 9‖r‖ with an intercept.
 func compareFits(t *testing.T, dev backend.Device, p, wide solvers.Problem) {
 	t.Helper()
 	const tol = 3e-12
@@ -349,8 +349,8 @@ func TestKalmanMatchesScikitLearn(t *testing.T) {
 	}
 }
 
-// TestKalmanExtremes compares Solve and a path with closed forms. For equal points, K = 11ᵀ and the fit is Σ w_i
-// y_i/(λ + Σ w_i), also without sample i. For distant points, K = I.
+// TestKalmanExtremes compares Solve and a path with closed forms. Equal points have K = 11ᵀ and the fit Σ w_i
+// y_i/(λ + Σ w_i), also without sample i. Distant points have K = I.
 func TestKalmanExtremes(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const lambda = 0.5

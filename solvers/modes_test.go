@@ -203,7 +203,7 @@ func TestAutoChoosesModes(t *testing.T) {
 
 // TestAutoChoosesModesForManyRows plans solutions for the samples of bench/spatial_mgcv.R, for which Modes is
 // faster than conjugate gradients (bench/results/solvers.md), and for clustered samples, for which it is slower.
-// Auto must choose the faster.
+// Auto must choose the faster method.
 func TestAutoChoosesModesForManyRows(t *testing.T) {
 	dev := ratedDevice{backendtest.Device(t, "ref", backend.Config{Memory: 16 << 30}), flop.Rates{Single: 2, Values: 1.5}}
 	for _, c := range []struct {

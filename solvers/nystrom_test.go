@@ -186,7 +186,7 @@ func TestNystromDense(t *testing.T) {
 	})
 }
 
-// TestNystromAllCenters compares the solution with every sample as a center with kernel ridge regression.
+// TestNystromAllCenters checks that the solution with every sample as a center is that of kernel ridge regression.
 func TestNystromAllCenters(t *testing.T) {
 	const seed, n = 13, 120
 	t.Log("seed", seed)

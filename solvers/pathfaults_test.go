@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// faulty is a device without optional abilities. Number faultCall of its float64 calls that can fail does fail.
+// faulty is a device without optional abilities. Of its float64 calls that can fail, number faultCall fails.
 type faulty struct {
 	backend.Device
 	faultCall int64

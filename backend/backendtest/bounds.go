@@ -42,9 +42,8 @@ func gamma[T backend.Float](n int) float64 {
 	return nu / (1 - nu)
 }
 
-// product returns a bound on the difference, relative to |α||A||B| + |β||C|, of αAB + βC with sums of k products in
-// T and by the oracle. Each sum has k roundings, and three more for α, β and their sum; the oracle rounds to T at
-// the end.
+// product returns a bound on the difference of αAB + βC in T and by the oracle, for sums of k products, relative to
+// |α||A||B| + |β||C|. Each sum has k roundings, and three more for α, β and their sum.
 func product[T backend.Float](k int) float64 {
 	return gamma[T](k+3) + gamma[float64](k+3) + unit[T]()
 }

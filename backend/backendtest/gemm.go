@@ -25,8 +25,8 @@ func gemmCall[T backend.Float](g gemmCase) call[T] {
 	}
 }
 
-// gemmExact fills op(A), op(B) and C with integers of absolute value ≤ 8, and requires the exact result, which is <
-// 2²⁴ for k ≤ 4100. If beta is 0, C is filled with NaN, because it must not be read.
+// gemmExact fills op(A), op(B) and C with integers of absolute value ≤ 8, and requires the exact result, below 2²⁴
+// for k ≤ 4100. If beta is 0, C is filled with NaN, because it must not be read.
 func (r *rig[T]) gemmExact(g gemmCase) {
 	r.Helper()
 	a, b, c := r.integers(g.m, g.k, 8), r.integers(g.k, g.n, 8), r.integers(g.m, g.n, 8)

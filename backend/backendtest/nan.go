@@ -9,8 +9,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// These tests check that an infinity or NaN in an input reaches exactly the elements of the output that depend on
-// it.
+// These tests check that a NaN or infinity in an input reaches exactly the outputs that depend on it.
 
 // requireWithinOrNaN is requireWithin, but where want is NaN, a NaN with any bits is accepted.
 func (r *rig[T]) requireWithinOrNaN(label string, got, want, bound host) {
