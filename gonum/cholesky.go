@@ -17,10 +17,9 @@ import (
 
 var errNoDevice = errors.New("gonum: cholesky: no device was given: set Cholesky.Device")
 
-// Cholesky is a mat.Cholesky that works on a Mercer device. A program changes the type of its
-// variable and sets Device; no other change is needed. Cholesky has all methods of mat.Cholesky,
-// with the same results up to rounding, the same panics on misuse and the same mat.Condition
-// errors. It implements mat.Symmetric.
+// Cholesky is a mat.Cholesky that works on a Mercer device. A program changes the type of its variable and sets
+// Device; no other change is needed. Cholesky has all methods of mat.Cholesky, with the same results up to
+// rounding, the same panics on misuse and the same mat.Condition errors. It implements mat.Symmetric.
 //
 // Factorize, SolveTo, SolveVecTo and InverseTo run on the device; operations of O(n²) run in gonum.
 // The embedded factor is a complete mat.Cholesky: pass &c.Cholesky to functions that need a
@@ -50,9 +49,8 @@ func (c *Cholesky) queue() backend.Backend[float64] {
 	return c.Device.F64().With(ctx, nil)
 }
 
-// Factorize sets c to the factor of a, in n³/3 operations on the device, and reports whether it
-// succeeded. After a failure c is empty, and Err returns the reason: for example, a is not positive
-// definite.
+// Factorize sets c to the factor of a, in n³/3 operations on the device, and reports whether it succeeded. After a
+// failure c is empty, and Err returns the reason: for example, a is not positive definite.
 func (c *Cholesky) Factorize(a mat.Symmetric) (ok bool) {
 	c.Reset()
 	if c.Device == nil {
@@ -193,8 +191,7 @@ func (c *Cholesky) condition() error {
 	return nil
 }
 
-// checkedQueue returns the backend of the device. It panics if c is empty, and returns an error if
-// Device is nil.
+// checkedQueue returns the backend of the device. It panics if c is empty, and returns an error if Device is nil.
 func (c *Cholesky) checkedQueue() (backend.Backend[float64], error) {
 	c.LogDet() // panics like mat.Cholesky if c is empty
 	if c.Device == nil {
@@ -203,9 +200,8 @@ func (c *Cholesky) checkedQueue() (backend.Backend[float64], error) {
 	return c.queue(), nil
 }
 
-// SolveTo sets dst to A⁻¹b, in 2n²t operations on the device for t columns. dst may be b. SolveTo
-// returns a mat.Condition if A is nearly singular. If the device fails, SolveTo returns its error,
-// and dst is undefined.
+// SolveTo sets dst to A⁻¹b, in 2n²t operations on the device for t columns. dst may be b. SolveTo returns a
+// mat.Condition if A is nearly singular. If the device fails, SolveTo returns its error, and dst is undefined.
 func (c *Cholesky) SolveTo(dst *mat.Dense, b mat.Matrix) error {
 	q, err := c.checkedQueue()
 	if err != nil {
@@ -310,8 +306,7 @@ func inPlace(q backend.Backend[float64], h backend.Host[float64], work func(m ba
 	return nil
 }
 
-// InverseTo sets dst to A⁻¹ = U⁻¹U⁻ᵀ, in 2n³ operations on the device. Its errors are those of
-// SolveTo.
+// InverseTo sets dst to A⁻¹ = U⁻¹U⁻ᵀ, in 2n³ operations on the device. Its errors are those of SolveTo.
 func (c *Cholesky) InverseTo(dst *mat.SymDense) error {
 	q, err := c.checkedQueue()
 	if err != nil {

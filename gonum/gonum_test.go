@@ -111,8 +111,8 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// positive returns a random positive definite matrix with a condition number below 10³. It is part
-// of a larger matrix.
+// positive returns a random positive definite matrix with a condition number below 10³, as a part of a larger
+// matrix.
 func positive(r *rand.Rand, n int) *mat.SymDense {
 	large := mat.NewSymDense(n+3, nil)
 	for i := range n + 3 {
@@ -159,8 +159,7 @@ func checkCholesky(t *testing.T, dev backend.Device, n int) {
 	if !mat.Equal(a, original) {
 		t.Error("the matrix has been changed")
 	}
-	// Both factorizations are backward stable: the error of a solution is about n·u times the
-	// condition number, which is below 10³.
+	// Both factorizations are backward stable: the error is about n·u times the condition number, below 10³.
 	tol := float64(n+10) * 1e3 * 0x1p-53
 	checkMatrix := func(name string, got, want mat.Matrix) {
 		t.Helper()
@@ -273,8 +272,8 @@ func checkCholesky(t *testing.T, dev backend.Device, n int) {
 	check()
 }
 
-// TestMethods checks that *gonum.Cholesky has all methods of *mat.Cholesky, with the same types of
-// parameters, except that *gonum.Cholesky takes the place of *mat.Cholesky.
+// TestMethods checks that *gonum.Cholesky has all methods of *mat.Cholesky, with the same types of parameters,
+// except that *gonum.Cholesky takes the place of *mat.Cholesky.
 func TestMethods(t *testing.T) {
 	mercer, reference := reflect.TypeFor[*gonum.Cholesky](), reflect.TypeFor[*mat.Cholesky]()
 	for i := range reference.NumMethod() {
@@ -343,8 +342,8 @@ func refactored(dev backend.Device, a mat.Symmetric) *gonum.Cholesky {
 	return c
 }
 
-// TestCondition solves with a nearly singular matrix. SolveVecTo must return a correct solution and
-// a mat.Condition error.
+// TestCondition checks that SolveVecTo returns a correct solution and a mat.Condition error for a nearly singular
+// matrix.
 func TestCondition(t *testing.T) {
 	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
 		a := mat.NewSymDense(3, []float64{1, 0, 0, 0, 1, 0, 0, 0, 1e-17})

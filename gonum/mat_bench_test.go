@@ -14,8 +14,7 @@ type operation struct {
 	run  func(o *operands) error
 }
 
-// operands holds the operands of the operations: general matrices a and b, and the positive
-// definite matrix spd with its factor.
+// operands holds general matrices a and b, and the positive definite matrix spd with its factor.
 type operands struct {
 	a, b, dst, columns, solution *mat.Dense
 	spd, inverse                 *mat.SymDense
@@ -38,8 +37,8 @@ var operations = []operation{
 	{"LU.Factorize", func(o *operands) error { var f mat.LU; f.Factorize(o.a); return nil }},
 }
 
-// newOperands makes matrices with random elements off the diagonal and n on the diagonal. Their
-// condition numbers are below about 100.
+// newOperands makes matrices with random elements off the diagonal and n on the diagonal, with condition numbers
+// below about 100.
 func newOperands(n int) (*operands, error) {
 	rng := rand.New(rand.NewPCG(uint64(n), 1))
 	random := func(rows, cols int) *mat.Dense {

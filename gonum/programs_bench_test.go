@@ -35,8 +35,7 @@ func useLibrary(t testing.TB, library string) {
 	t.Cleanup(func() { register("gonum") })
 }
 
-// A program is a computation with gonum alone. prepare makes the data. The function that prepare
-// returns does the work and returns the results.
+// A program is a computation with gonum alone. prepare makes the data and returns the function that does the work.
 type program struct {
 	name    string
 	prepare func(n, d int) func(t testing.TB) []float64
@@ -82,8 +81,8 @@ func TestPrograms(t *testing.T) {
 				results[i] = run(t)
 			}
 			for i, v := range results[0] {
-				// The searches stop at a gradient of 1e-6. Their functions have values of about 1
-				// and a curvature above 1e-3. The errors of the other programs are about 1e-12.
+				// The searches stop at a gradient of 1e-6. Their functions have values of about 1 and a curvature
+				// above 1e-3.
 				if w := results[1][i]; !(math.Abs(v-w) <= 1e-5*(1+math.Abs(w))) {
 					t.Errorf("result %d is %v with mercer, %v with gonum", i, v, w)
 				}
@@ -92,8 +91,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// table returns targets and n rows of d features. The features vary mostly in a small number of
-// directions.
+// table returns targets and n rows of d features, which vary mostly in a small number of directions.
 func table(n, d int) (x *mat.Dense, y *mat.VecDense) {
 	r := rand.New(rand.NewPCG(uint64(n), uint64(d)))
 	x, y = mat.NewDense(n, d, nil), mat.NewVecDense(n, nil)
@@ -211,8 +209,7 @@ func logistic(n, d int) func(testing.TB) []float64 {
 	}
 }
 
-// process maximizes the likelihood of a Gaussian process with respect to the length scale and the
-// noise.
+// process maximizes the likelihood of a Gaussian process with respect to the length scale and the noise.
 func process(n, d int) func(testing.TB) []float64 {
 	x, y := table(n, d)
 	square := mat.NewSymDense(n, nil)

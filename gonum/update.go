@@ -2,9 +2,8 @@ package gonum
 
 import "gonum.org/v1/gonum/mat"
 
-// The methods of this file change the factor in O(n²) operations of gonum. Where a method of
-// mat.Cholesky takes a mat.Cholesky, the method here takes a Cholesky of this package. No method
-// changes the receiver's device.
+// The methods of this file change the factor in O(n²) operations of gonum. Where a method of mat.Cholesky takes a
+// mat.Cholesky, the method here takes a Cholesky of this package. No method changes the receiver's device.
 
 // Reset makes c empty.
 func (c *Cholesky) Reset() {

@@ -19,8 +19,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestNoCUDA checks the dependencies of the default build and its tests. No dependency may be
-// gorgonia.org/cu or use cgo.
+// TestNoCUDA checks that no dependency of the default build and its tests is gorgonia.org/cu or uses cgo.
 func TestNoCUDA(t *testing.T) {
 	cmd := exec.Command("go", "list", "-deps", "-test", "-f", "{{.ImportPath}} {{len .CgoFiles}} {{.Standard}}", "./...")
 	cmd.Stderr = os.Stderr
@@ -36,8 +35,7 @@ func TestNoCUDA(t *testing.T) {
 		if path == "gorgonia.org/cu" || strings.HasPrefix(path, "gorgonia.org/cu/") {
 			t.Errorf("the default build loads %s", path)
 		}
-		// The tests' simulated driver needs the package purego, which uses cgo only for its
-		// runtime.
+		// The tests' simulated driver needs the package purego, which uses cgo only for its runtime.
 		if cgo != "0" && standard == "false" && !strings.HasPrefix(path, "github.com/ebitengine/purego/") {
 			t.Errorf("%s uses cgo", path)
 		}

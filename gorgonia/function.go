@@ -161,9 +161,8 @@ func (f *function) SymDiff(inputs G.Nodes, output, grad *G.Node) (G.Nodes, error
 	return gradients, nil
 }
 
-// gradient returns a function that computes the gradient with respect to input i, or the
-// concatenated gradients if i < 0. Its inputs are the inputs of f, the output, and the gradient
-// with respect to the output.
+// gradient returns a function that computes the gradient with respect to input i, or the concatenated gradients if
+// i < 0. Its inputs are the inputs of f, the output, and the gradient with respect to the output.
 func (f *function) gradient(i int, shape tensor.Shape, gradDims int) *function {
 	shape = shape.Clone()
 	name := fmt.Sprintf("gradient of %s by input %d", f.name, i+1)
@@ -229,8 +228,7 @@ func part(first int, shape tensor.Shape) *function {
 	}
 }
 
-// DoDiff implements G.ADOp for the LispMachine. It adds the gradients to the existing gradients of
-// the inputs.
+// DoDiff implements G.ADOp for the LispMachine. It adds the gradients to the existing gradients of the inputs.
 func (f *function) DoDiff(_ G.ExecutionContext, inputs G.Nodes, output *G.Node) error {
 	if f.backward == nil {
 		return nil

@@ -53,8 +53,8 @@ type model struct {
 	condition float64
 }
 
-// run computes the loss Σ W∘f + ½ Σ f² of the model's node f and the gradients of the loss, in a
-// tape machine or a lisp machine. The gradient of the loss with respect to f is not constant.
+// run computes the loss Σ W∘f + ½ Σ f² of the model's node f and the gradients of the loss, in a tape machine or a
+// lisp machine.
 func (m model) run(t *testing.T, w *tensor.Dense, dtype tensor.Dtype, lisp bool) (loss float64, gradients map[string][]float64) {
 	t.Helper()
 	g := G.NewGraph()
@@ -273,8 +273,7 @@ func weights(t *testing.T, m model, r *rand.Rand) *tensor.Dense {
 	return random(r, f.Shape()...)
 }
 
-// simulated is nil if the device cuda/0, simulated or real, is available. Otherwise it is the
-// reason why not. TestMain chooses the CUDA libraries once, because they cannot be unloaded.
+// simulated is nil if the device cuda/0, simulated or real, is available, and otherwise the reason why not.
 var simulated error
 
 func TestMain(m *testing.M) {
@@ -295,8 +294,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// TestGradients compares all gradients with differences of losses, in both machines and on three
-// devices. The last device does not use Go memory.
+// TestGradients compares all gradients with differences of losses, in both machines and on three devices, the last
+// of which does not use Go memory.
 func TestGradients(t *testing.T) {
 	for _, name := range []string{"ref", "cpu", "cuda/0"} {
 		if name == "cuda/0" {
@@ -345,8 +344,8 @@ func checkGradients(t *testing.T, m model, r *rand.Rand, lisp bool) {
 		m4, m2, m1, p1, p2, p4 := shiftedLoss(-4), shiftedLoss(-2), shiftedLoss(-1), shiftedLoss(1), shiftedLoss(2), shiftedLoss(4)
 		fine := (8*(p1-m1) - (p2 - m2)) / (12 * h)
 		coarse := (8*(p2-m2) - (p4 - m4)) / (24 * h)
-		// The truncation error is bounded by the difference of the results for the steps h and 2h.
-		// The rounding error of the losses is proportional to the systems' condition number.
+		// The truncation error is bounded by the difference of the results for the steps h and 2h, and the rounding
+		// error of the losses is proportional to the systems' condition number.
 		tol := math.Abs(fine-coarse) + 64*(1+m.condition)*0x1p-53*(1+math.Abs(loss))/h
 		if !(math.Abs(got-fine) <= tol) || tol > 1e-4*(1+math.Abs(fine)) {
 			t.Errorf("seed %d: by %s: %v, by differences %v, allowed %g", seed, name, got, fine, tol)
@@ -390,8 +389,7 @@ func TestFloat32(t *testing.T) {
 	}
 }
 
-// TestTraining runs a machine repeatedly while its inputs change in place. Its gradients must equal
-// the gradients of a new graph.
+// TestTraining checks that the gradients of a machine whose inputs change in place equal those of a new graph.
 func TestTraining(t *testing.T) {
 	dev := backendtest.Device(t, "cpu", backend.Config{})
 	r := rand.New(rand.NewPCG(seed, 3))

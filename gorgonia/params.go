@@ -24,8 +24,7 @@ type Params struct {
 	// and every number is then allowed; if it is 0 in Kernel, it remains 0. Other parameters are
 	// given as θ. nil means the parameters of Kernel.
 	Theta *G.Node
-	// Context cancels a run; nil means no cancellation. Gorgonia's machines do not accept a
-	// context.
+	// Context cancels a run; nil means no cancellation. Gorgonia's machines do not accept a context.
 	Context context.Context
 }
 
@@ -42,8 +41,7 @@ func ThetaOf(k kernels.Kernel) []float64 {
 	return theta
 }
 
-// KernelAt returns k with new parameters. theta has the form of Params.Theta: it may be the result
-// of training.
+// KernelAt returns k with new parameters. theta has the form of Params.Theta: it may be the result of training.
 func KernelAt(k kernels.Kernel, theta []float64) (kernels.Kernel, error) {
 	params := kernels.Params(k)
 	values := append([]float64(nil), theta...)

@@ -12,10 +12,9 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// KernelRidge returns the node of the predictions f = k(Z, X)α at the points of the m×d node z,
-// where (k(X, X) + λI)α = y. x is an n×d node, y is a vector of n elements or an n×t matrix, and
-// lambda is a scalar node. The result is a vector of m elements, or m×t. If z is nil or x, the
-// predictions are at the points of x.
+// KernelRidge returns the node of the predictions f = k(Z, X)α at the points of the m×d node z, where (k(X, X) +
+// λI)α = y. x is an n×d node, y is a vector of n elements or an n×t matrix, and lambda is a scalar node. The result
+// is a vector of m elements, or m×t. If z is nil or x, the predictions are at the points of x.
 //
 // There are gradients with respect to x, y, lambda, z and Params.Theta. The gradients also train
 // nodes on which x and z depend, such as a network of features or a metric. A run takes n³/3
@@ -55,8 +54,7 @@ func KernelRidge(p Params, x, y, lambda, z *G.Node) (*G.Node, error) {
 	return p.withTheta(f, inputs...)
 }
 
-// Release frees the device memory that a node of KernelRidge has kept since its last run. The node
-// may run again.
+// Release frees the device memory that a node of KernelRidge has kept since its last run. The node may run again.
 func Release(n *G.Node) error {
 	if f, ok := n.Op().(*function); ok && f.release != nil {
 		f.release()

@@ -8,8 +8,7 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// A value is the value of a node as a matrix of float64. A scalar is 1×1, and a vector of n
-// elements is n×1.
+// A value is the value of a node as a matrix of float64. A scalar is 1×1, and a vector of n elements is n×1.
 type value struct {
 	backend.Host[float64]
 	dims int
@@ -66,8 +65,7 @@ func (v value) equal(o value) bool {
 	return true
 }
 
-// valueOf returns a node's value. It shares the memory of a row-major float64 tensor and copies
-// other values.
+// valueOf returns a node's value. It shares the memory of a row-major float64 tensor and copies other values.
 func valueOf(v G.Value) (value, error) {
 	switch v := v.(type) {
 	case *G.F64:

@@ -35,10 +35,9 @@ func Open(ctx *cu.Ctx, c backend.Config) (backend.Device, error) {
 	return dev, err
 }
 
-// Matrix returns the row-major matrix at ptr, in memory of the context that was passed to Open. Its
-// rows begin stride elements apart. Nothing is copied, and Free has no effect. Matrix waits for all
-// work queued in the context so far. The caller must call dev.Sync before other code reads Mercer's
-// results and before the memory is freed.
+// Matrix returns the row-major matrix at ptr, in memory of the context that was passed to Open. Its rows begin
+// stride elements apart. Nothing is copied, and Free has no effect. Matrix waits for all work queued in the context
+// so far. The caller must call dev.Sync before other code reads Mercer's results and before the memory is freed.
 func Matrix[T backend.Float](dev backend.Device, ptr cu.DevicePtr, rows, cols, stride int) (backend.Matrix[T], error) {
 	return cuda.Wrap[T](dev, uintptr(ptr), rows, cols, stride)
 }

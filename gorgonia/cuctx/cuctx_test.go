@@ -15,8 +15,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// context returns the primary CUDA context of device 0, which runs on a thread of its own, as in a
-// program that uses gorgonia.org/cu.
+// context returns the primary CUDA context of device 0, which runs on a thread of its own.
 func context(t *testing.T) *cu.Ctx {
 	t.Helper()
 	n, err := cu.NumDevices()
@@ -40,8 +39,8 @@ func context(t *testing.T) *cu.Ctx {
 	return ctx
 }
 
-// TestSharedMemory checks that Mercer computes with data that a program has uploaded with cu, and
-// that cu can read Mercer's results.
+// TestSharedMemory checks that Mercer computes with data that a program has uploaded with cu, and that cu can read
+// Mercer's results.
 func TestSharedMemory(t *testing.T) {
 	ctx := context(t)
 	dev, err := cuctx.Open(ctx, backend.Config{})
@@ -88,8 +87,7 @@ func TestSharedMemory(t *testing.T) {
 	for i := range n {
 		for j := range i + 1 {
 			want := kernels.Eval(gaussian, x[i*d:(i+1)*d], x[j*d:(j+1)*d])
-			// The squared distance is a sum of d terms, with cancellation if it is small; exp is
-			// correct to some units in the last place.
+			// The squared distance is a sum of d terms; exp is correct to some units in the last place.
 			if diff := k[i*n+j] - want; diff > 256*0x1p-53 || diff < -256*0x1p-53 {
 				t.Fatalf("seed 5, 6: element %d, %d is %v, want %v", i, j, k[i*n+j], want)
 			}

@@ -7,10 +7,9 @@
 //	dev.F64().Gram(k, kernels.Gaussian{Sigma: 2}, x, x)  // nothing is copied
 //	err = dev.Sync()
 //
-// Without the build tag cuda the package is empty. A build with the tag needs cgo, cuda.h of CUDA
-// 11.8 or newer, and libcuda.so or its stub, because gorgonia.org/cu needs them. Packages cuctx and
-// cu do not need cuDNN. But with the tag, gorgonia.org/gorgonia imports gorgonia.org/cu/dnn: a
-// program with Gorgonia's graphs also needs cudnn.h and libcudnn. A program without a context of
-// gorgonia.org/cu does not need the tag. In the default build, backend.Open("cuda/0", …) finds a
-// GPU at run time, and the nodes of package gorgonia can use that device.
+// Without the build tag cuda the package is empty. A build with the tag needs cgo, cuda.h of CUDA 11.8 or newer,
+// and libcuda.so or its stub, because gorgonia.org/cu needs them. Packages cuctx and cu do not need cuDNN. But with
+// the tag, gorgonia.org/gorgonia imports gorgonia.org/cu/dnn: a program with Gorgonia's graphs also needs cudnn.h
+// and libcudnn. A program without a context of gorgonia.org/cu does not need the tag. In the default build,
+// backend.Open("cuda/0", …) finds a GPU at run time, and the nodes of package gorgonia can use that device.
 package cuctx

@@ -14,12 +14,12 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// toolkit is an environment variable that names a folder with include/cuda.h of CUDA 11.8 or newer
-// and lib/stubs/libcuda.so.
+// toolkit is an environment variable that names a folder with include/cuda.h of CUDA 11.8 or newer and
+// lib/stubs/libcuda.so.
 const toolkit = "MERCER_CUDA_TOOLKIT"
 
-// TestWithCUDA builds the tests of this package with the tag cuda, NVIDIA's headers and its stub.
-// It runs them on the simulated driver, or on the real driver if MERCER_REQUIRE names cuda.
+// TestWithCUDA builds the tests of this package with the tag cuda, NVIDIA's headers and its stub. It runs them on
+// the simulated driver, or on the real driver if MERCER_REQUIRE names cuda.
 func TestWithCUDA(t *testing.T) {
 	root := os.Getenv(toolkit)
 	for _, folder := range []string{"/usr/local/cuda", "/usr"} {

@@ -7,9 +7,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// potrfDirect emits the factorization A = UᵀU on the upper triangle, four rows at a time. It
-// subtracts the contribution of the rows above, factors the square on the diagonal, and solves with
-// this factor for the remaining columns.
+// potrfDirect emits the factorization A = UᵀU on the upper triangle, four rows at a time: it subtracts the
+// contribution of the rows above, factors the square on the diagonal, and solves for the remaining columns.
 func (e *emitter) potrfDirect() {
 	args := e.args()
 	ld := e.field(args, offDirectLdc)
@@ -104,12 +103,12 @@ func (e *emitter) reduced(args reg.Register, rows, nv int, s strides, firstRow, 
 	return acc
 }
 
-// factorPanel emits the factorization of the panel that contains the diagonal. The first element of the panel
-// is at the address c, which equals d. At an invalid pivot, the emitted code stores the pivot, sets m to the
-// number of rows from the pivot to the end, and jumps to fail.
+// factorPanel emits the factorization of the panel that contains the diagonal and begins at the address c, which
+// equals d. At an invalid pivot, the emitted code stores the pivot, sets m to the number of rows from the pivot on,
+// and jumps to fail.
 //
-// From each later row, the code subtracts a multiple of the row of the pivot. The factor is computed by a
-// division by the pivot, not by its square root, so that the next pivot need not wait for the root.
+// The factor of a row is a quotient by the pivot, not by its square root, so that the next pivot need not wait for
+// the root.
 func (e *emitter) factorPanel(args reg.Register, rows, nv int, s strides, firstRow, b, c, d, m reg.GPVirtual, mask columnMask, inverses operand.Mem, fail string) {
 	acc := e.reduced(args, rows, nv, s, firstRow, b, c, m, mask)
 	row := e.GP64()
@@ -176,8 +175,7 @@ func (e *emitter) factorPanel(args reg.Register, rows, nv int, s strides, firstR
 	}
 }
 
-// jumpUnlessWithin jumps unless the bits of the first element of x, as an integer, are in [from,
-// to).
+// jumpUnlessWithin jumps unless the bits of the first element of x, as an integer, are in [from, to).
 func (e *emitter) jumpUnlessWithin(x reg.VecVirtual, from, to uint64, label string) {
 	bits := e.GP64()
 	name := fmt.Sprintf("%x", from)
@@ -193,8 +191,8 @@ func (e *emitter) jumpUnlessWithin(x reg.VecVirtual, from, to uint64, label stri
 	e.JCC(operand.LabelRef(label))
 }
 
-// normal returns the range, as integers, of the positive normal numbers whose inverse is normal;
-// finite returns the range of all finite positive numbers.
+// normal returns the range, as integers, of the positive normal numbers whose inverse is normal; finite returns the
+// range of all finite positive numbers.
 func (e *emitter) normal() (from, to uint64) {
 	if e.double() {
 		return 1 << 52, 2045 << 52

@@ -24,17 +24,14 @@ const (
 	codeChunk = codeRows * codeSpan * 2 // size in bytes
 )
 
-// narrowCodes is an opcode used only for NEON: it stores the lower halves of the integers
-// of two vectors.
+// narrowCodes is an opcode used only for NEON: it stores the lower halves of the integers of two vectors.
 const narrowCodes = "VNARROWCODES"
 
-// Codes are prefetched codeAhead bytes before their use, because the hardware prefetcher stops at
-// the end of a page of 4 KiB.
+// Codes are prefetched codeAhead bytes ahead, because the hardware prefetcher stops at the end of a page of 4 KiB.
 const codeAhead = 4 << 10
 
-// codes emits x_ic ← x_ic + Σ_r a_rc z_ri and b_rc ← b_rc + Σ_i z_ri y_ic for columns c < cols.
-// Each b_rc is a vector of partial sums. The code processes as many rows at a time as there are
-// registers for the sums.
+// codes emits x_ic ← x_ic + Σ_r a_rc z_ri and b_rc ← b_rc + Σ_i z_ri y_ic for columns c < cols. Each b_rc is a
+// vector of partial sums.
 func (e *emitter) codes(cols int) {
 	rows := codeRows
 	if cols > 1 && !e.masks {
@@ -82,8 +79,7 @@ func (e *emitter) codesOf(args reg.Register, first, rows, cols int) {
 	for v := 0; v < codeSpan; v += e.lanes() {
 		codes := make([]reg.VecVirtual, rows)
 		for c := range cols {
-			// One column uses two chains of additions, because the latency of the additions would
-			// limit a single chain.
+			// One column uses two chains of additions to hide their latency.
 			evenSum, oddSum, yVec := e.vec(), e.vec(), e.vec()
 			e.load(e.at(x[c], v), evenSum)
 			e.load(e.at(y[c], v), yVec)

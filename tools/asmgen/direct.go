@@ -5,9 +5,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The direct micro-kernels work on unpacked matrices, in tiles of four rows by one or two vectors.
-// The independent sums of four rows by two vectors hide the latency of multiply-adds. The last rows
-// need code only for tiles of three, two and one rows. Masks select the last columns.
+// The direct micro-kernels work on unpacked matrices, in tiles of four rows by one or two vectors, whose
+// independent sums hide the latency of multiply-adds. Masks select the last columns.
 
 // These constants are the offsets of the fields of ukr.Direct.
 const (
@@ -62,8 +61,8 @@ func (e *emitter) tileOf(rows, nv int) [][]reg.VecVirtual {
 	return acc
 }
 
-// sumDirect emits acc ← acc ± Σ_{p<k} a_p b_p, where a_p is a column of the broadcast operand and
-// b_p a row of the other operand; rows are ldb bytes apart. It advances pa and pb, and destroys k.
+// sumDirect emits acc ← acc ± Σ_{p<k} a_p b_pfor columns a_p of the broadcast operand and rows b_p of the other
+// operand, ldb bytes apart. It advances pa and pb, and destroys k.
 func (e *emitter) sumDirect(add bool, acc [][]reg.VecVirtual, s strides, pa, pb, k, ldb reg.GPVirtual, m columnMask) {
 	loop, done := e.label("sum"), e.label("summed")
 	e.TESTQ(k, k)
@@ -96,9 +95,9 @@ func (e *emitter) addProduct(add bool, a operand.Mem, b, acc []reg.VecVirtual) {
 	}
 }
 
-// forColumns emits a loop over panels of NR columns. The last panel may be narrower. At run time, n
-// is the number of remaining columns. body(m, nv) emits the code for the nv vectors of a panel,
-// whose columns m selects. advance emits the code that moves the pointers to the next panel.
+// forColumns emits a loop over panels of NR columns, where n is the number of remaining columns. body(m, nv) emits
+// the code for the nv vectors of a panel, whose columns m selects. advance emits the code that moves the pointers
+// to the next panel.
 func (e *emitter) forColumns(n reg.GPVirtual, body func(m columnMask, nv int), advance func()) {
 	panel, narrow, end := e.label("panel"), e.label("narrow"), e.label("end")
 	e.Label(panel)
@@ -133,8 +132,8 @@ func (e *emitter) forColumns(n reg.GPVirtual, body func(m columnMask, nv int), a
 	e.RET()
 }
 
-// forRows emits body for four rows at a time and for the remaining rows; m holds the number
-// of remaining rows, and body advances its pointers.
+// forRows emits body for four rows at a time and for the remaining rows. m holds the number of remaining rows, and
+// body advances its pointers.
 func (e *emitter) forRows(m reg.GPVirtual, body func(rows int)) {
 	loop, done := e.label("rows"), e.label("rowsDone")
 	tails := make([]string, directRows)
@@ -212,8 +211,8 @@ func (e *emitter) copyField(args reg.Register, offset int, to operand.Mem) {
 	e.MOVQ(e.field(args, offset), to)
 }
 
-// triangleRows omits the rows of a panel of columns that have no elements in the triangle. It sets
-// t to the index of the first remaining row minus the index of the panel's first column.
+// triangleRows omits the rows of a panel that have no elements in the triangle, and sets t to the index of the
+// first remaining row minus that of the panel's first column.
 func (e *emitter) triangleRows(args reg.Register, s strides, ldc, n, a, c, m, t reg.GPVirtual) {
 	j := e.field(args, offDirectN) // index of the panel's first column
 	e.SUBQ(n, j)
@@ -288,8 +287,8 @@ func (e *emitter) jumpIfZero(mem operand.Mem, label string) {
 	e.JZ(operand.LabelRef(label))
 }
 
-// rowMask returns the part of a panel's mask that selects the triangle's columns in row t+r. Rows
-// are counted from the row whose diagonal element is in the panel's first column.
+// rowMask returns the part of a panel's mask that selects the triangle's columns in row t+r, counted from the row
+// whose diagonal element is in the panel's first column.
 func (e *emitter) rowMask(args reg.Register, t reg.Register, r, nv int, panel columnMask) columnMask {
 	isUpper, done := e.label("upper"), e.label("masked")
 	count := e.GP64()
@@ -301,8 +300,7 @@ func (e *emitter) rowMask(args reg.Register, t reg.Register, r, nv int, panel co
 	if inBits {
 		e.MOVQ(operand.I32(-1), bits)
 	} else {
-		// The constant has NR zeros, NR times −1 and NR zeros; the mask is loaded at an offset that
-		// depends on the row.
+		// The mask is loaded from NR zeros, NR times −1 and NR zeros at an offset that depends on the row.
 		e.LEAQ(e.constant("window", 3*e.nr(), func(i int) uint64 {
 			if i >= e.nr() && i < 2*e.nr() {
 				return 1<<64 - 1

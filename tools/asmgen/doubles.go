@@ -8,9 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// doubles is an emitter for expressions on vectors of float64. Each method returns its result in a
-// new register. Elementary functions of float32 also use doubles: in float64 they need no
-// compensation for rounding errors, and are not slower.
+// doubles is an emitter for expressions on vectors of float64, also for elementary functions of float32. Each
+// method returns its result in a new register.
 //
 // An operand is a register or a constant made by num or word.
 type doubles struct{ *emitter }
@@ -20,8 +19,7 @@ func (e *emitter) doubles() doubles {
 	return doubles{&emitter{Context: e.Context, tier: e.tier, precision: precisions[0], constants: e.constants}}
 }
 
-// forDoubles emits a loop that replaces every element of X by the result of body, in
-// float64 for both precisions.
+// forDoubles emits a loop that replaces every element of X by the result of body, in float64 for both precisions.
 func (e *emitter) forDoubles(args reg.Register, body func(d doubles, x reg.VecVirtual) reg.VecVirtual) {
 	d := e.doubles()
 	e.forVectors(args, false, func(x, _ reg.Register, v int) {
@@ -29,8 +27,7 @@ func (e *emitter) forDoubles(args reg.Register, body func(d doubles, x reg.VecVi
 	})
 }
 
-// eachDoubles divides vector v of x into parts of d.lanes() elements, and calls f with the address
-// of each part.
+// eachDoubles divides vector v of x into parts of d.lanes() elements, and calls f with the address of each part.
 func (e *emitter) eachDoubles(d doubles, x reg.Register, v int, f func(from operand.Mem)) {
 	for i := 0; i < e.lanes(); i += d.lanes() {
 		f(e.at(x, v*e.lanes()+i))
@@ -63,8 +60,7 @@ func (d doubles) unload(e *emitter, v reg.VecVirtual, to operand.Mem) {
 	d.VMOVUPS(half, to)
 }
 
-// field returns a vector that has the field at an offset of the argument in all lanes. The field
-// has e's precision.
+// field returns a vector with the field at an offset of the argument, in e's precision, in all lanes.
 func (d doubles) field(e *emitter, args reg.Register, offset int) reg.VecVirtual {
 	from, to := operand.Mem{Base: args, Disp: offset}, d.vec()
 	if e.double() {
@@ -80,8 +76,8 @@ func (d doubles) field(e *emitter, args reg.Register, offset int) reg.VecVirtual
 // num returns the constant v.
 func (d doubles) num(v float64) operand.Mem { return d.word(math.Float64bits(v)) }
 
-// word returns a constant given by its bits: one element if instructions can broadcast
-// their operand, otherwise a whole vector.
+// word returns a constant given by its bits: one element if instructions can broadcast it, otherwise a whole
+// vector.
 func (d doubles) word(bits uint64) operand.Mem {
 	n := 1
 	if !d.masks {
@@ -110,8 +106,7 @@ func (d doubles) broadcasts(b operand.Op) bool {
 	return memory && d.masks
 }
 
-// An instruction is a method of avo's builder that emits an instruction, in its plain form or with
-// a broadcast operand.
+// An instruction is a method of avo's builder that emits an instruction, plain or with a broadcast operand.
 type instruction func(ops ...operand.Op)
 
 func (d doubles) choose(b operand.Op, plain, broadcast instruction) instruction {
@@ -196,8 +191,7 @@ func (d doubles) addInt(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
 	return d.binary(d.VPADDQ, d.VPADDQ_BCST, a, b)
 }
 
-// bitwise emits a bitwise operation. If the tier has mask registers, it is the instruction plain or
-// broadcast, and otherwise the instruction vex.
+// bitwise emits a bitwise operation: plain or broadcast if the tier has mask registers, and otherwise vex.
 func (d doubles) bitwise(plain, broadcast instruction, vex func(b, a, r operand.Op), a reg.VecVirtual, b operand.Op) reg.VecVirtual {
 	if d.masks {
 		return d.binary(plain, broadcast, a, b)

@@ -10,8 +10,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// An emitter writes one function for a tier and a precision. Its methods are vector
-// operations, whose names omit the letters of the tier and the precision.
+// An emitter writes one function for a tier and a precision. The names of its vector operations omit both.
 type emitter struct {
 	*build.Context
 	tier
@@ -129,8 +128,8 @@ func (e *emitter) absMask(n int) operand.Mem {
 	return e.constant("abs", n, func(int) uint64 { return 1<<63 - 1 })
 }
 
-// constant returns an array of n elements in read-only memory. bits gives each element in float64; in
-// float32 the element is the upper half of these bits. Calls with the same name return the same array.
+// constant returns an array of n elements in read-only memory, or the earlier array of the same name. bits gives
+// each element in float64; in float32 the element is the upper half of these bits.
 func (e *emitter) constant(name string, n int, bits func(i int) uint64) operand.Mem {
 	name += e.precision.name + e.tier.name
 	m, ok := e.constants[name]
@@ -209,8 +208,7 @@ func (e *emitter) columnMaskOf(n reg.Register, nv int) columnMask {
 		}
 		return m
 	}
-	// The constant consists of NR elements −1 and then NR elements 0. The mask is loaded from the
-	// offset at which the last n of the −1 begin.
+	// The mask is loaded from NR elements −1 and then NR elements 0, where the last n of the −1 begin.
 	table := e.constant("columns", 2*e.nr(), func(i int) uint64 {
 		if i < e.nr() {
 			return 1<<64 - 1

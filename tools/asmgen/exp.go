@@ -8,10 +8,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// expCoefficients are the coefficients of q in exp(r) ≈ 1 + r + r²q(r) for |r| ≤ ½ ln 2, computed
-// by the Remez algorithm, lowest power first. The relative error of the result is 2^−61.9 in
-// float64, 2^−32.0 in float32. expTableCoefficients are the coefficients for |r| ≤ ln 2/32 in
-// float64, with a relative error of 2^−56.2.
+// expCoefficients are the coefficients of q in exp(r) ≈ 1 + r + r²q(r) for |r| ≤ ½ ln 2, computed by the Remez
+// algorithm, lowest power first. The relative error of the result is 2^−61.9 in float64, 2^−32.0 in float32.
+// expTableCoefficients are for |r| ≤ ln 2/32 in float64, with a relative error of 2^−56.2.
 var expCoefficients = map[int][]float64{
 	8: {
 		0x1p-1, 0x1.5555555555557p-3, 0x1.5555555555558p-5, 0x1.11111111100dbp-7,
@@ -52,8 +51,7 @@ type exponential struct {
 	coefficients           []operand.Op
 	biased, half           operand.Op // used if the tier has no mask registers
 	shift                  int
-	// high and low contain the table, each in two registers: 2^(j/16) rounded, and the rounding
-	// errors.
+	// high and low contain the table, each in two registers: 2^(j/16) rounded, and the rounding errors.
 	high, low [2]reg.VecVirtual
 	magic     operand.Op
 }
@@ -172,8 +170,7 @@ func (x *exponential) byPolynomial(r reg.VecVirtual) reg.VecVirtual {
 		e.scalef(n, q)
 		return q
 	}
-	// 2ⁿ is applied in two factors, because 2ⁿ may be out of range although the result is
-	// not.
+	// 2ⁿ is applied in two factors, because it may be out of range although the result is not.
 	n1, n2 := e.vec(), e.vec()
 	e.mul(n, x.half, n1)
 	e.round(n1, n1)

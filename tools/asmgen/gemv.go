@@ -40,8 +40,7 @@ type rowOperand struct {
 	p, x reg.GPVirtual
 }
 
-// products returns Σ xᵀz_r over all operands, for rows r < count, in adjacent lanes. The rows z_r
-// and the vectors x have n elements.
+// products returns Σ xᵀz_r over all operands, for rows z_r of n elements with r < count, in adjacent lanes.
 func (e *emitter) products(count int, n reg.GPVirtual, operands []rowOperand) reg.VecVirtual {
 	acc := e.vecs(count)
 	vector, end := e.label("vector"), e.label("rest")
@@ -66,11 +65,10 @@ func (e *emitter) products(count int, n reg.GPVirtual, operands []rowOperand) re
 	return e.sideBySide(e.addProducts(acc, n, operands))
 }
 
-// addProducts adds the products of the rows' tails to sums, one vector per row. A tail is shorter
-// than a vector; the lower bits of n are its length. The tail is processed in parts of half a
-// vector, a quarter, and so on, and the sums are folded to the length of the part. If the rows are
-// shorter than a vector, sums may be uninitialized. The emitted code loads no memory beyond the
-// rows, because a load that overlaps a recent store stalls.
+// addProducts adds the products of the rows' tails to sums, one vector per row. A tail is shorter than a vector;
+// the lower bits of n are its length. It is processed in parts of half a vector, a quarter, and so on, and the sums
+// are folded to the length of the part. If the rows are shorter than a vector, sums may be uninitialized. No load
+// is beyond the rows, because a load that overlaps a recent store stalls.
 func (e *emitter) addProducts(sums []reg.VecVirtual, n reg.GPVirtual, operands []rowOperand) []reg.VecVirtual {
 	for part := e.lanes() / 2; part > 0; part /= 2 {
 		if bytes := part * e.size(); bytes >= 16 {
@@ -99,8 +97,8 @@ func (e *emitter) addProducts(sums []reg.VecVirtual, n reg.GPVirtual, operands [
 	return sums
 }
 
-// foldedUnlessFew returns the sum of the two halves of each vector of v. If the rows have fewer
-// than minElements elements, v is not initialized, and foldedUnlessFew returns zeros.
+// foldedUnlessFew returns the sum of the two halves of each vector of v, or zeros if the rows have fewer than
+// minElements elements, and v is not initialized.
 func (e *emitter) foldedUnlessFew(v []reg.VecVirtual, minElements int) []reg.VecVirtual {
 	few, end := e.label("few"), e.label("folded")
 	e.CMPQ(e.paramAt("n"), operand.U8(minElements))
@@ -132,8 +130,7 @@ func (e *emitter) folded(x reg.VecVirtual) reg.VecVirtual {
 	return upper
 }
 
-// sideBySide returns, in adjacent lanes, the sums over the lanes of up to four vectors of
-// 16 bytes.
+// sideBySide returns, in adjacent lanes, the sums over the lanes of up to four vectors of 16 bytes.
 func (e *emitter) sideBySide(v []reg.VecVirtual) reg.VecVirtual {
 	if len(v) == 1 {
 		// Shuffles and additions are faster than horizontal additions.
@@ -183,8 +180,7 @@ func (e *emitter) storeSums(s reg.VecVirtual, y reg.Register, count int) {
 	case e.neon:
 		e.loadMasked(columnMask{b: &columnBits{bits: operand.U32(1<<count - 1)}}, 0, to, initial)
 	default:
-		// The constant has four elements −1 and then four elements 0. The mask is loaded from
-		// element 4 − count, so that its first `count` elements are −1.
+		// The mask is loaded from four elements −1 and then four elements 0, from element 4 − count on.
 		table := e.constant("four", 2*directRows, func(i int) uint64 {
 			if i < directRows {
 				return 1<<64 - 1
@@ -197,8 +193,7 @@ func (e *emitter) storeSums(s reg.VecVirtual, y reg.Register, count int) {
 	}
 	e.fma(initial, beta, s)
 	e.Label(overwrite)
-	// Store single elements: masked stores take longer, and loads that span several stores
-	// stall.
+	// Store single elements: masked stores take longer, and loads that span several stores stall.
 	e.storeFirst(s, to, count)
 }
 
@@ -234,8 +229,7 @@ func (e *emitter) storeFirst(s reg.VecVirtual, to operand.Mem, count int) {
 	}
 }
 
-// gemvT emits y ← α Aᵀ x + β y by panels of columns. Four rows have separate sums, so that
-// the additions are independent.
+// gemvT emits y ← α Aᵀ x + β y by panels of columns, with separate sums of four rows.
 func (e *emitter) gemvT() {
 	y, n, rows := e.param("y"), e.param("n"), e.rowStrides("lda")
 	panel := e.param("a")
@@ -302,9 +296,8 @@ func (e *emitter) gemvT() {
 	})
 }
 
-// ger emits A ← A + α x yᵀ, four rows at a time. The tail of a row is stored in parts of half the
-// length of a vector, a quarter and so on. A masked store would delay loads of the memory after the
-// tail, where the next row may begin.
+// ger emits A ← A + α x yᵀ, four rows at a time. The tail of a row is stored in parts of half the length of a
+// vector, a quarter and so on, because a masked store would delay loads of the memory after the tail.
 func (e *emitter) ger() {
 	m, a, x, rows := e.param("m"), e.param("a"), e.param("x"), e.rowStrides("lda")
 	alpha := e.vec()

@@ -16,9 +16,8 @@ const (
 	offPanelL   = 48 // number of elements from one row of Z to the next
 )
 
-// gemvPanelRows returns R, the number of rows of the tile that are processed together. There are
-// registers for R accumulators and R vectors of X. For NEON there are registers for the
-// accumulators only: with fewer accumulators, the latency of additions would limit the speed.
+// gemvPanelRows returns R, the number of rows of the tile that are processed together. There are registers for R
+// accumulators and R vectors of X, and for NEON for the accumulators only.
 func (t tier) gemvPanelRows() int {
 	if t.masks || t.neon {
 		return 8
@@ -29,9 +28,8 @@ func (t tier) gemvPanelRows() int {
 // panelTerms is ukr.PanelTerms.
 const panelTerms = 16
 
-// gemvPanel emits y_r ← y_r + Σ_i z_ri v_i, where v_i and y_r are vectors. If symmetric is
-// true, the code also computes s_i ← s_i + Σ_r z_ri x_r, and adds each product to y_r. Otherwise it
-// adds sums of panelTerms products to y_r.
+// gemvPanel emits y_r ← y_r + Σ_i z_ri v_i, where v_i and y_r are vectors. If symmetric is true, the code also
+// computes s_i ← s_i + Σ_r z_ri x_r, and adds each product to y_r. Otherwise it adds sums of panelTerms products.
 func (e *emitter) gemvPanel(symmetric bool) {
 	args := e.args()
 	rows := e.gemvPanelRows()

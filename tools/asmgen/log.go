@@ -6,18 +6,15 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// These arrays are coefficients of polynomials in t = s² for the logarithm of m, where s =
-// (m−1)/(m+1), lowest power first. They were computed by interpolation at the Chebyshev nodes of
-// [0, ((√2−1)/(√2+1))²] with 80 decimal digits.
+// These arrays are coefficients of polynomials in t = s² for the logarithm of m, where s = (m−1)/(m+1), lowest
+// power first, from interpolation at the Chebyshev nodes of [0, ((√2−1)/(√2+1))²] with 80 decimal digits.
 var (
-	// logCoefficients approximates (2 artanh s − 2s − ⅔s³)/s⁵; the logarithm has a relative error
-	// of 2^−66.4.
+	// logCoefficients approximates (2 artanh s − 2s − ⅔s³)/s⁵; the logarithm has a relative error of 2^−66.4.
 	logCoefficients = []float64{
 		0x1.999999999999ap-2, 0x1.2492492492521p-2, 0x1.c71c71c6eaa80p-3, 0x1.745d177a8fd08p-3,
 		0x1.3b1395d4b0394p-3, 0x1.1118c757caf20p-3, 0x1.df7ce6604dddep-4, 0x1.e02d3bbc44457p-4,
 	}
-	// logCoefficientsShort approximates (2 artanh s − 2s)/s³; the logarithm has a relative error of
-	// 2^−43.1.
+	// logCoefficientsShort approximates (2 artanh s − 2s)/s³; the logarithm has a relative error of 2^−43.1.
 	logCoefficientsShort = []float64{
 		0x1.5555555564e9ap-1, 0x1.999998caf9cc3p-2, 0x1.249323e68ef34p-2, 0x1.c67ad927c1ad8p-3, 0x1.8c8c226bbe73ep-3,
 	}
@@ -30,8 +27,7 @@ const (
 	// ⅔ = twoThirdsHigh + twoThirdsLow.
 	twoThirdsHigh = 0x1.5555555555555p-1
 	twoThirdsLow  = 0x1.5555555555555p-55
-	// rootHalf has the bits of a number near √½. A significand is between this number and its
-	// double.
+	// rootHalf has the bits of a number near √½. A significand is between this number and its double.
 	rootHalf = 0x3fe6a09e00000000
 )
 
@@ -45,15 +41,16 @@ func (d doubles) significand(x reg.VecVirtual) (k, m reg.VecVirtual) {
 	return k, m
 }
 
-// logarithm returns ln(x + xLow) as the sum of two numbers, with a relative error of about 2^−65.
-// If xLow is not nil, |xLow| is at most one ulp of x in float64. For 0, Inf, NaN and x < 0 the
-// result is finite but meaningless.
+// logarithm returns ln(x + xLow) as the sum of two numbers, with a relative error of about 2^−65. If xLow is not
+// nil, |xLow| is at most one ulp of x in float64. For 0, Inf, NaN and x < 0 the result is finite but meaningless.
 //
-// The algorithm is that of Ng's log in fdlibm. Let x = 2ᵏm as in significand, f = m − 1 and s = f/(2+f). Then ln x is
-// the sum of k ln 2 and 2 artanh s = 2s + ⅔s³ + s⁵P(s²), where P is the polynomial logCoefficients. The terms k ln 2,
-// 2s and ⅔s³ are summed in pairs of float64, whose low parts are computed by fused multiply-adds (Dekker 1971; Muller
-// et al., Handbook of Floating-Point Arithmetic, 2nd edition 2018, sections 4.3 and 11.4). The rounding error of s, (f
-// − s(2+f))/(2+f), is multiplied by the derivative of artanh, 1/(1−s²).
+// The algorithm is that of Ng's log in fdlibm. Its steps:
+//
+//   - Let x = 2ᵏm as in significand, f = m − 1 and s = f/(2+f). Then ln x = k ln 2 + 2s + ⅔s³ + s⁵P(s²), where P is
+//     the polynomial logCoefficients.
+//   - The terms k ln 2, 2s and ⅔s³ are summed in pairs of float64 (Dekker 1971; Muller et al., Handbook of
+//     Floating-Point Arithmetic, 2nd edition 2018, sections 4.3 and 11.4).
+//   - The rounding error of s, (f − s(2+f))/(2+f), is multiplied by the derivative of artanh, 1/(1−s²).
 func (d doubles) logarithm(x, xLow reg.VecVirtual) (high, low reg.VecVirtual) {
 	tiny := d.compare(x, less, d.num(0x1p-1022))
 	k, m := d.significand(d.choice(tiny, d.mul(x, d.num(0x1p54)), x))
@@ -91,8 +88,8 @@ func (d doubles) logarithm(x, xLow reg.VecVirtual) (high, low reg.VecVirtual) {
 	return high, d.sub(low, d.sub(high, total))
 }
 
-// logarithmShort returns ln(x + xLow) for float32, x a normal number of float64, with a relative
-// error of about 2^−42. xLow may be nil, and affects the result only if x is near 1.
+// logarithmShort returns ln(x + xLow) for float32, x a normal number of float64, with a relative error of about
+// 2^−42. xLow may be nil, and affects the result only if x is near 1.
 func (d doubles) logarithmShort(x, xLow reg.VecVirtual) reg.VecVirtual {
 	k, m := d.significand(x)
 	f := d.sub(m, d.num(1))
@@ -128,14 +125,11 @@ func (e *emitter) log() {
 	e.RET()
 }
 
-// power emits x ← (B·x + C)^A as exp(A ln(B·x + C)). In float64 the base, its logarithm, and A
-// times the logarithm are pairs of numbers, so that neither the "1 +" of a base near 1 nor a large
-// A loses digits.
+// power emits x ← (B·x + C)^A as exp(A ln(B·x + C)). In float64 the base, its logarithm, and A times the logarithm
+// are pairs of numbers, so that neither the "1 +" of a base near 1 nor a large A loses digits.
 //
-// First, |A| is limited to the range from 2^−1000 to 2⁷⁰ if A is not 0. Outside this range, every
-// power of a base other than 1, 0 and Inf is 1, 0 or Inf. The logarithms of Inf and 0 are taken as
-// ±2¹⁰²³, so that the powers of Inf and 0 are correct too: A times the logarithm is 0 or outside
-// the range of exp.
+// A nonzero |A| is limited to the range from 2^−1000 to 2⁷⁰, outside of which every power of a base other than 1, 0
+// and Inf is 1, 0 or Inf. The logarithms of Inf and 0 are taken as ±2¹⁰²³, which gives correct powers of Inf and 0.
 func (e *emitter) power() {
 	const end = 0x1p1023
 	args := e.args()
@@ -170,9 +164,8 @@ func (d doubles) affine(x, a, b reg.VecVirtual) (sum, sumLow reg.VecVirtual) {
 	return sum, d.add(sumLow, pLow)
 }
 
-// exponential returns exp(y + low), where |low| ≤ 2^−40 if the result is neither 0 nor Inf. The
-// algorithm is that of exponential.exp, but it also adds the rounding errors of the reduced argument
-// and of 1 + r, so that the last rounding dominates the error.
+// exponential returns exp(y + low), where |low| ≤ 2^−40 if the result is neither 0 nor Inf. Unlike exponential.exp,
+// it adds the rounding errors of the reduced argument and of 1 + r, so that the last rounding dominates the error.
 func (d doubles) exponential(y, low reg.VecVirtual) reg.VecVirtual {
 	y = d.clamp(y, -746, 710)
 	low = d.clamp(low, -0x1p-40, 0x1p-40)
@@ -220,9 +213,8 @@ func (d doubles) expm1Short(y, n reg.VecVirtual) (r, c reg.VecVirtual) {
 	return r, d.mul(d.mul(r, r), d.polynomial(r, expCoefficients[4]))
 }
 
-// tanh emits x ← tanh(A·x + B) as (1 + p − 2⁻ⁿ)/(1 + p + 2⁻ⁿ) with the sign of y = A·x + B,
-// where exp(2|y|) = 2ⁿ(1 + p). In float64 numerator and denominator are pairs of numbers.
-// For small y, where n is 0, the numerator is p, accurate to the last digits.
+// tanh emits x ← tanh(A·x + B) as (1 + p − 2⁻ⁿ)/(1 + p + 2⁻ⁿ) with the sign of y = A·x + B, where exp(2|y|) = 2ⁿ(1
+// + p). In float64 numerator and denominator are pairs of numbers.
 func (e *emitter) tanh() {
 	args := e.args()
 	d := e.doubles()
@@ -255,8 +247,8 @@ func (e *emitter) tanh() {
 	e.RET()
 }
 
-// sum3 returns a + b + c as the sum of two numbers. |a| must be at least |b|, and c must be small
-// compared with a + b unless a + b = 0.
+// sum3 returns a + b + c as the sum of two numbers, where |a| ≥ |b|, and c is small compared with a + b unless a +
+// b = 0.
 func (d doubles) sum3(a, b, c reg.VecVirtual) (high, low reg.VecVirtual) {
 	sum := d.add(a, b)
 	low = d.add(d.sub(b, d.sub(sum, a)), c)

@@ -2,13 +2,10 @@
 //
 //	go run ./asmgen            (in folder tools)
 //
-// For each instruction set it makes ../cpu/internal/ukr/<tier>_amd64.s and the Go
-// declarations <tier>_amd64.go, or for NEON <tier>_arm64. The files are checked in, so that
-// building Mercer does not need this program; asmgen_test.go fails if they differ from the
-// program's output.
+// For each instruction set it makes ../cpu/internal/ukr/<tier>_amd64.s and the Go declarations <tier>_amd64.go, or
+// for NEON <tier>_arm64. The files are checked in; asmgen_test.go fails if they differ from the program's output.
 //
-// One function of this program emits a micro-kernel for both precisions and
-// all instruction sets; see emitter.
+// One function of this program emits a micro-kernel for both precisions and all instruction sets; see emitter.
 package main
 
 import (

@@ -10,30 +10,26 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The routines are written once, with the instructions of AVX2 and virtual registers. For arm64,
-// this file translates these instructions to instructions of NEON one by one. A vector of 32 bytes
-// is a pair of 16-byte registers. NEON has 32 registers, so that code for the 16 registers of AVX2
-// fits. neon_registers.go assigns the registers and neon_print.go writes the text.
+// The routines are written once, with the instructions of AVX2 and virtual registers. For arm64, this file
+// translates them to instructions of NEON one by one. A vector of 32 bytes is a pair of 16-byte registers.
+// neon_registers.go assigns the registers and neon_print.go writes the text.
 //
 // Exceptions to the one-by-one translation:
 //
-//   - An element that AVX2 broadcasts to all lanes is not copied to all lanes: the
-//     multiply-adds name its register and lane. Adjacent elements in memory are loaded as one
-//     vector.
+//   - An element that AVX2 broadcasts to all lanes is not copied: the multiply-adds name its register and lane.
+//     Adjacent elements in memory are loaded as one vector.
 //   - A vector whose halves are equal has one register.
-//   - If a multiply-add overwrites a factor by the sum (VFMADD213), the sum is stored in a new
-//     register.
-//   - There are no masked loads and stores. Masks are bits in a general register, made as
-//     for AVX-512, and the additional opcodes columnsLoad and columnsStore branch on these
-//     bits.
+//   - If a multiply-add overwrites a factor by the sum (VFMADD213), the sum is stored in a new register.
+//   - There are no masked loads and stores. Masks are bits in a general register, made as for AVX-512, on which the
+//     additional opcodes columnsLoad and columnsStore branch.
 
 // poolRegister holds the address of the constants.
 const poolRegister = "R26"
 
-// columnsLoad and columnsStore are opcodes used only for NEON; see columnMask. Their operands are:
-// the bits of the columns, the column of the vector's first element, the size of an element, 1 if
-// the range of columns may begin after the first column, the source, and the destination.
-// columnsLoad copies memory to a vector, and columnsStore copies a vector to memory.
+// columnsLoad and columnsStore are opcodes used only for NEON, which copy memory to a vector and a vector to
+// memory; see columnMask. Their operands are: the bits of the columns, the column of the vector's first element,
+// the size of an element, 1 if the range of columns may begin after the first column, the source, and the
+// destination.
 const (
 	columnsLoad  = "COLUMNSLOAD"
 	columnsStore = "COLUMNSSTORE"
@@ -89,8 +85,7 @@ type lowering struct {
 	frame       int
 }
 
-// An elementGroup is 16 bytes of memory, valid until memory or the registers of its address
-// are written.
+// An elementGroup is 16 bytes of memory, valid until memory or the registers of its address are written.
 type elementGroup struct {
 	block, stores int
 	base, index   registerVersion
@@ -152,8 +147,7 @@ func lower(fn *ir.Function, p *pool) (*lowering, error) {
 	return l, nil
 }
 
-// endBlock moves vectors back to their assigned registers if this block has moved them to other
-// registers and other blocks use them.
+// endBlock moves vectors that other blocks use back to their assigned registers.
 func (l *lowering) endBlock(last *ir.Instruction) {
 	ids := make([]reg.ID, 0, len(l.now))
 	for id := range l.now {
@@ -279,8 +273,7 @@ func (l *lowering) placeLabel(label string) {
 	l.insts = append(l.insts, neonInst{label: label, effects: true})
 }
 
-// An address is memory that an instruction can use: a register and a displacement,
-// or text alone.
+// An address is memory that an instruction can use: a register and a displacement, or text alone.
 type address struct {
 	base vreg
 	disp int
@@ -347,8 +340,8 @@ func shiftOf(scale uint8) int {
 	return n
 }
 
-// load and store move bytes between memory and a register: 16, 8 or 4 bytes of a vector, 8
-// or 4 of a general register. The remaining bytes of a vector become zero.
+// load and store move bytes between memory and a register: 16, 8 or 4 bytes of a vector, 8 or 4 of a general
+// register. The remaining bytes of a vector become zero.
 func (l *lowering) load(a address, bytes int, to vreg) {
 	l.op(l.mover(to, bytes)+" "+a.write(1)+", {0}", []vreg{to}, a.registers()...)
 }
@@ -381,8 +374,8 @@ func immediate(op operand.Op) (int64, bool) {
 	return 0, false
 }
 
-// value returns the text of an operand of an integer instruction and, unless the operand is a
-// constant, its register, which will be regs[n]. Operands in memory are loaded.
+// value returns the text of an operand of an integer instruction and, unless it is a constant, its register, which
+// will be regs[n]. Operands in memory are loaded.
 func (l *lowering) value(op operand.Op, bytes, n int) (string, []vreg) {
 	if v, ok := immediate(op); ok {
 		return fmt.Sprintf("$%d", v), nil
@@ -421,8 +414,7 @@ func (l *lowering) integer(i *ir.Instruction, op string, bytes int, from, to ope
 	}
 }
 
-// tested emits the instruction that sets the flags from a register, because the instruction that
-// wrote the register has not set them.
+// tested emits the instruction that sets the flags from a register.
 func (l *lowering) tested(i *ir.Instruction, op operand.Op, bytes int) {
 	if l.flags[i] {
 		l.effect(map[int]string{8: "CMP", 4: "CMPW"}[bytes]+" $0, {0}", nil, l.reg(op))

@@ -9,8 +9,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// analyze collects facts about the whole function that the translation of a single instruction
-// needs.
+// analyze collects facts about the whole function that the translation of a single instruction needs.
 func (l *lowering) analyze() {
 	l.findFlags()
 	l.findConstants()
@@ -66,8 +65,7 @@ func (l *lowering) definitions(f func(i *ir.Instruction, to reg.Register)) {
 	}
 }
 
-// findConstants finds the registers that are written only once, with a constant, and the registers
-// that only comparisons write.
+// findConstants finds the registers written only once, with a constant, and those written only by comparisons.
 func (l *lowering) findConstants() {
 	l.fixed, l.compare = map[reg.ID]operand.Mem{}, map[reg.ID]bool{}
 	count := map[reg.ID]int{}
@@ -96,8 +94,8 @@ func isZero(i *ir.Instruction) bool {
 	return strings.HasPrefix(i.Opcode, "VXORP") && i.Operands[0] == i.Operands[1]
 }
 
-// findEqualHalves finds the vectors of 32 bytes whose halves are equal: vectors that are
-// written only by broadcasts, constants and operations on such vectors.
+// findEqualHalves finds the vectors of 32 bytes with equal halves: written only by broadcasts, constants and
+// operations on such vectors.
 func (l *lowering) findEqualHalves() {
 	l.equalHalves = map[reg.ID]bool{}
 	for _, i := range l.fn.Instructions() {
@@ -151,8 +149,7 @@ func byElement(i *ir.Instruction, op int) bool {
 	return false
 }
 
-// findElements finds the broadcasts from memory that can be omitted, because all instructions that
-// read the result can use one lane of a register instead.
+// findElements finds the broadcasts from memory whose users can all use one lane of a register instead.
 func (l *lowering) findElements() {
 	l.byLane, l.element = map[reg.ID]bool{}, map[*ir.Instruction]elementAt{}
 	count := map[reg.ID]int{}

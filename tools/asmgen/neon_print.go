@@ -10,9 +10,9 @@ import (
 	"github.com/mmcloughlin/avo/operand"
 )
 
-// A neonOp is an instruction of NEON: its encoding with all register numbers 0, and its text in
-// ARM's syntax. The encoding is needed because Go's assembler supports only a small part of NEON.
-// Reference: Arm Architecture Reference Manual for A-profile, chapter C7.2.
+// A neonOp is an instruction of NEON: its encoding with all register numbers 0, because Go's assembler supports
+// only a small part of NEON, and its text in ARM's syntax (Arm Architecture Reference Manual for A-profile, chapter
+// C7.2).
 type neonOp struct {
 	code   uint32
 	write  string // {d}, {n} and {m} stand for registers, {i} for the lane or shift
@@ -35,8 +35,8 @@ func (f *neonForms) in(double bool) *neonOp {
 	return &op
 }
 
-// three returns an instruction with two source vectors, whose encodings for float32 and float64
-// differ by the size bit.
+// three returns an instruction with two source vectors, whose encodings for float32 and float64 differ by the size
+// bit.
 func three(name string, single uint32) *neonForms {
 	return &neonForms{
 		single: neonOp{code: single, write: name + " v{d}.4s, v{n}.4s, v{m}.4s"},
@@ -70,8 +70,7 @@ func (f *neonForms) placed(single, double func(imm int) uint32) *neonForms {
 	return f
 }
 
-// element returns an instruction with two source vectors, the last of which is one lane of a
-// vector.
+// element returns an instruction with two source vectors, the last of which is one lane of a vector.
 func element(name string, single uint32) *neonForms {
 	return (&neonForms{
 		single: neonOp{code: single, write: name + " v{d}.4s, v{n}.4s, v{m}.s[{i}]"},
@@ -165,8 +164,7 @@ func (op *neonOp) text(registers []string, imm int) string {
 	return fmt.Sprintf("WORD $0x%08x // %s", code, write)
 }
 
-// A pool holds all constants of a file in one block, so that a function addresses them by
-// one register.
+// A pool holds all constants of a file in one block, so that a function addresses them by one register.
 type pool struct {
 	name    string
 	globals map[string]*ir.Global

@@ -105,8 +105,7 @@ func (l *lowering) live() []set {
 	return out
 }
 
-// removeUnreachable removes unreachable instructions, branches to the next instruction, and unused
-// labels.
+// removeUnreachable removes unreachable instructions, branches to the next instruction, and unused labels.
 func (l *lowering) removeUnreachable() {
 	for {
 		next := l.successors()
@@ -171,10 +170,9 @@ func (l *lowering) removeDead() {
 	}
 }
 
-// allocate assigns registers by coloring the graph of registers that are in use at the same
-// time (Briggs, Cooper and Torczon, Improvements to Graph Coloring Register Allocation,
-// 1994), and spills registers without a color to the stack frame. It merges the two registers of a
-// move if the source is not used afterwards and merging does not make coloring harder.
+// allocate assigns registers by graph coloring (Briggs, Cooper and Torczon, Improvements to Graph Coloring Register
+// Allocation, 1994), and spills registers without a color to the stack frame. It merges the two registers of a move
+// if the source is not used afterwards and merging does not make coloring harder.
 func (l *lowering) allocate() ([]string, error) {
 	l.removeUnreachable()
 	l.removeDead()
@@ -252,8 +250,8 @@ func (l *lowering) color(spilled map[vreg]bool, join bool) ([]string, vreg) {
 		g[v].each(func(vreg) { count++ })
 		return count
 	}
-	// Merge the registers of moves if that cannot make the graph harder to color: the merged node
-	// has fewer neighbors of high degree than there are registers (Briggs).
+	// Merge the registers of moves if the merged node has fewer neighbors of high degree than there are registers
+	// (Briggs): the graph is then not harder to color.
 	for index := range l.insts {
 		i := &l.insts[index]
 		if !i.move || !join {
@@ -286,8 +284,8 @@ func (l *lowering) color(spilled map[vreg]bool, join bool) ([]string, vreg) {
 		clear(g[b])
 	}
 
-	// Remove a node that can always be colored, because it has fewer neighbors than there are
-	// registers. If there is no such node, remove the node with the fewest uses per neighbor.
+	// Remove a node that can always be colored, because it has fewer neighbors than there are registers, or else
+	// the node with the fewest uses per neighbor.
 	var nodes []vreg
 	degree := make([]int, n)
 	for v := range vreg(n) {
@@ -343,8 +341,7 @@ func (l *lowering) color(spilled map[vreg]bool, join bool) ([]string, vreg) {
 	return names, none
 }
 
-// victim returns the register to spill to free a register for v: the candidate with the fewest uses
-// per neighbor.
+// victim returns the register to spill to free a register for v: the candidate with the fewest uses per neighbor.
 func (l *lowering) victim(v vreg, g graph, uses []float64, spilled map[vreg]bool) vreg {
 	cost := func(w vreg) float64 {
 		degree := 0
@@ -369,8 +366,7 @@ func (l *lowering) registersFor(v vreg) []string {
 
 func (l *lowering) available(v vreg) int { return len(l.registersFor(v)) }
 
-// depths estimates how often each instruction runs, with a factor of ten for each enclosing
-// loop.
+// depths estimates how often each instruction runs, with a factor of ten for each enclosing loop.
 func (l *lowering) depths() []float64 {
 	depth := make([]float64, len(l.insts))
 	for n := range depth {
@@ -390,8 +386,7 @@ func (l *lowering) depths() []float64 {
 	return depth
 }
 
-// spill moves a virtual register to the stack frame: it emits a store after each instruction that
-// writes the register, and a load before each instruction that reads the register.
+// spill moves a virtual register to the stack frame, with a store after each write and a load before each read.
 func (l *lowering) spill(v vreg, spilled map[vreg]bool) {
 	bytes := 8
 	if l.vector[v] {
@@ -451,8 +446,7 @@ func (l *lowering) text(names []string) string {
 	return b.String()
 }
 
-// fill replaces {0}, {1}, … in an instruction by the names of registers, and {local+…} by offsets
-// in the frame.
+// fill replaces {0}, {1}, … in an instruction by the names of registers, and {local+…} by offsets in the frame.
 func fill(text string, registers []string, frame int) string {
 	for n, name := range registers {
 		text = strings.ReplaceAll(text, fmt.Sprintf("{%d}", n), name)

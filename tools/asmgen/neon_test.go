@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestEncodings checks the encoding of each encoded instruction of the arm64 tier: LLVM's assembler
-// must give the same encoding for the instruction's comment.
+// TestEncodings checks that LLVM's assembler gives the same encoding for the comment of each encoded instruction of
+// the arm64 tier.
 func TestEncodings(t *testing.T) {
 	assembler, err := exec.LookPath("llvm-mc")
 	if err != nil {
@@ -65,10 +65,9 @@ func TestEncodings(t *testing.T) {
 	t.Logf("%d instructions", len(order))
 }
 
-// TestGemmInnerLoop counts the instructions in the inner loop of the matrix product. Each of the
-// four unrolled steps has 24 multiply-adds and loads 4 vectors of B and 6 elements of A. The loop
-// also has one prefetch, three pointer updates, the counter and the branch. Any spilled register,
-// broadcast or move would increase the count.
+// TestGemmInnerLoop counts the instructions in the inner loop of the matrix product. Each of the four unrolled
+// steps has 24 multiply-adds and loads 4 vectors of B and 6 elements of A. The loop also has one prefetch, three
+// pointer updates, the counter and the branch.
 func TestGemmInnerLoop(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", target, "neon_arm64.s"))
 	if err != nil {

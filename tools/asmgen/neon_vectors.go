@@ -17,8 +17,8 @@ func width(op operand.Op) int {
 	return 1
 }
 
-// source returns the registers of the first n halves of an operand; operands in memory are
-// loaded. Equal halves share one register.
+// source returns the registers of the first n halves of an operand, loaded if in memory. Equal halves share a
+// register.
 func (l *lowering) source(op operand.Op, n int) [2]vreg {
 	if r, ok := op.(reg.Register); ok {
 		v := l.current(r)
@@ -37,8 +37,8 @@ func (l *lowering) source(op operand.Op, n int) [2]vreg {
 	return v
 }
 
-// halvesAt returns the function that gives the address of half h of a vector in memory. If a
-// constant has equal halves, both halves have the same address.
+// halvesAt returns the function that gives the address of half h of a vector in memory, which is the same for both
+// halves of a constant if they are equal.
 func (l *lowering) halvesAt(m operand.Mem) func(h int) address {
 	a, step := l.at(m), 16
 	if l.pool.repeats(m) {
@@ -47,8 +47,7 @@ func (l *lowering) halvesAt(m operand.Mem) func(h int) address {
 	return func(h int) address { return a.offset(step * h) }
 }
 
-// lanewise calls f for each half of the vector `to`, with the assigned register of this half and
-// the registers of the sources.
+// lanewise calls f for each half of the vector `to`, with its assigned register and the registers of the sources.
 func (l *lowering) lanewise(to operand.Op, f func(to vreg, from []vreg), from ...operand.Op) {
 	r := to.(reg.Register)
 	n := width(to)
@@ -94,8 +93,7 @@ func (l *lowering) replace(to operand.Op, halves ...vreg) {
 	l.now[r.ID()] = v
 }
 
-// plain maps each x86 instruction that has one equivalent in NEON, with the operands in the same
-// order, to this equivalent.
+// plain maps each x86 instruction to its equivalent in NEON, if that has the same order of operands.
 var plain = map[string]string{
 	"VADDP": "fadd", "VSUBP": "fsub", "VMULP": "fmul", "VDIVP": "fdiv",
 	"VADDS": "fadd", "VMULS": "fmul", "VDIVS": "fdiv",
@@ -329,8 +327,7 @@ func (l *lowering) moveVector(from, to operand.Op) error {
 	return nil
 }
 
-// broadcast lowers a broadcast. If all its users can use one lane of a register, the broadcast
-// becomes a plain load.
+// broadcast lowers a broadcast, to a plain load if all its users can use one lane of a register.
 func (l *lowering) broadcast(i *ir.Instruction) error {
 	to := i.Operands[1].(reg.Register)
 	l.double = i.Opcode != "VBROADCASTSS"
@@ -381,8 +378,7 @@ func (l *lowering) elementOf(op operand.Op) (vreg, int, bool) {
 	return v.half[0], v.lane, true
 }
 
-// product emits to ← a·b or to ← to ± a·b if one factor is a lane of a register. Otherwise it
-// returns false.
+// product emits to ← a·b or to ← to ± a·b if one factor is a lane of a register. Otherwise it returns false.
 func (l *lowering) product(name string, i *ir.Instruction) bool {
 	ops := i.Operands
 	x, lane, ok := l.elementOf(ops[0])
@@ -461,8 +457,8 @@ func (l *lowering) elsewhere(name string, i *ir.Instruction) {
 	l.replace(ops[2], sums[:n]...)
 }
 
-// extreme emits the minimum or maximum of ops[0] and ops[1]. As on AVX2, the result is ops[0] if
-// one of the two is NaN.
+// extreme emits the minimum or maximum of ops[0] and ops[1]. As on AVX2, the result is ops[0] if one of them is
+// NaN.
 func (l *lowering) extreme(i *ir.Instruction) error {
 	ops := i.Operands
 	name := "fmax"
@@ -474,8 +470,7 @@ func (l *lowering) extreme(i *ir.Instruction) error {
 		name += "nm"
 	case l.isConstant(ops[1]):
 	default:
-		// Take ops[1] where it is larger (fmin: smaller) than ops[0], and ops[0] in all other
-		// lanes.
+		// Take ops[1] where it is larger (fmin: smaller) than ops[0], and ops[0] in all other lanes.
 		l.lanewise(ops[2], func(to vreg, from []vreg) {
 			selected := l.temp()
 			if name == "fmax" {
@@ -503,8 +498,8 @@ func (l *lowering) isConstant(op operand.Op) bool {
 	return false
 }
 
-// comparison sets the lanes of ops[3] to all ones where ops[2] and ops[1] satisfy the predicate
-// ops[0], and to zeros elsewhere.
+// comparison sets the lanes of ops[3] to ones where ops[2] and ops[1] satisfy the predicate ops[0], and to zeros
+// elsewhere.
 func (l *lowering) comparison(i *ir.Instruction) error {
 	ops := i.Operands
 	n, _ := immediate(ops[0])
@@ -561,8 +556,7 @@ func (l *lowering) spreadLane(i *ir.Instruction) error {
 	return nil
 }
 
-// columns lowers columnsLoad or columnsStore: it emits loads or stores of the columns whose bits
-// are set.
+// columns lowers columnsLoad or columnsStore: it emits loads or stores of the columns whose bits are set.
 func (l *lowering) columns(i *ir.Instruction) error {
 	ops := i.Operands
 	first, _ := immediate(ops[1])
@@ -599,8 +593,8 @@ type columns struct {
 	a        address
 }
 
-// unless emits a jump that is taken if a lane is not in the range. If the bits are a constant, it
-// emits no jump, and returns true if the lane is not in the range.
+// unless emits a jump that is taken if a lane is not in the range. If the bits are a constant, it returns true
+// instead.
 func (c columns) unless(lane int, label string) bool {
 	if n, ok := immediate(c.bits); ok {
 		return n>>(c.first+lane)&1 == 0
@@ -612,8 +606,7 @@ func (c columns) unless(lane int, label string) bool {
 	return false
 }
 
-// move emits the loads or stores of the columns in the range. It first emits the case of a whole
-// register, and after a branch the other cases, lane by lane.
+// move emits the loads or stores of the columns in the range: of a whole register, and after a branch lane by lane.
 func (c columns) move(loads bool) {
 	l := c.l
 	lanes := 16 / l.size()

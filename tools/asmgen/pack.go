@@ -7,8 +7,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The packing routines read a matrix at A, whose neighboring rows are Lda
-// elements apart, and write panels of w elements to C. See ukr.Packer.
+// The packing routines read a matrix at A, whose rows are Lda elements apart, and write panels of w elements to C.
+// See ukr.Packer.
 
 // vecOfBytes returns a vector register of 16, 32 or 64 bytes.
 func (e *emitter) vecOfBytes(bytes int) reg.VecVirtual {
@@ -21,16 +21,15 @@ func (e *emitter) vecOfBytes(bytes int) reg.VecVirtual {
 	return e.ZMM()
 }
 
-// packCopy emits the packing of contiguous columns. Row p of the source has w elements for each of
-// M panels. The panels are Ldc elements apart in C.
+// packCopy emits the packing of contiguous columns: row p of the source has w elements for each of M panels, which
+// are Ldc elements apart in C.
 func (e *emitter) packCopy(w int) {
 	args := e.args()
 	src, dst := e.field(args, offA), e.field(args, offC)
 	k, lda, ldc := e.field(args, offK), e.field(args, offLda), e.field(args, offLdc)
 	e.scale(lda)
 	e.scale(ldc)
-	// Use the widest vectors that fit in w; the last vector overlaps its predecessor if w is not a
-	// multiple of their length.
+	// Use the widest vectors that fit in w. The last vector may overlap its predecessor.
 	lanes := min(e.lanes(), 1<<(bits.Len(uint(w))-1))
 	row, panel, end := e.label("row"), e.label("panel"), e.label("end")
 
@@ -59,8 +58,8 @@ func (e *emitter) packCopy(w int) {
 	e.RET()
 }
 
-// packTranspose emits the packing of one panel of w contiguous rows and K columns, with K a
-// multiple of 8, in blocks of 4 × 4. The last block of rows overlaps its predecessor.
+// packTranspose emits the packing of one panel of w contiguous rows and K columns, a multiple of 8, in blocks of 4
+// × 4. The last block of rows overlaps its predecessor.
 func (e *emitter) packTranspose(w int) {
 	args := e.args()
 	src, dst, k, lda := e.field(args, offA), e.field(args, offC), e.field(args, offK), e.field(args, offLda)
@@ -95,8 +94,8 @@ func (e *emitter) packTranspose(w int) {
 	})
 }
 
-// unpackTranspose emits the reverse of packTranspose: it copies the packed panel A to w rows of C,
-// which are Ldc elements apart. The panel has K columns, a multiple of 8.
+// unpackTranspose emits the reverse of packTranspose: it copies the packed panel A to w rows of C, Ldc elements
+// apart.
 func (e *emitter) unpackTranspose(w int) {
 	args := e.args()
 	src, dst, k, ldc := e.field(args, offA), e.field(args, offC), e.field(args, offK), e.field(args, offLdc)
@@ -125,8 +124,7 @@ func (e *emitter) unpackTranspose(w int) {
 	})
 }
 
-// eachEight emits the loop of a function over k columns, eight columns at a time; k is a multiple
-// of 8.
+// eachEight emits the loop of a function over k columns, eight at a time; k is a multiple of 8.
 func (e *emitter) eachEight(k reg.GPVirtual, body func()) {
 	loop, end := e.label("loop"), e.label("end")
 	e.TESTQ(k, k)

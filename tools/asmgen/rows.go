@@ -18,8 +18,8 @@ const (
 // mostRows is ukr.MaxRows.
 const mostRows = 12
 
-// rowsOf addresses count rows that are ld bytes apart, the first at first. It returns a pointer for
-// every four rows, and a function that gives the address of each row.
+// rowsOf addresses count rows that are ld bytes apart. It returns a pointer for every four rows, and a function
+// that gives the address of each row.
 func (e *emitter) rowsOf(first, ld reg.GPVirtual, count int) (pointers []reg.GPVirtual, row func(r int) operand.Mem) {
 	ld3 := e.GP64()
 	e.LEAQ(operand.Mem{Base: ld, Index: ld, Scale: 2}, ld3)
@@ -39,13 +39,12 @@ func (e *emitter) rowsOf(first, ld reg.GPVirtual, count int) (pointers []reg.GPV
 	}
 }
 
-// rows emits one pass over count rows z_r. It computes B_r ← Σ_i z_ri y_i if dot is set, and x ← x
-// + Σ_r A_r z_r if axpy is set.
+// rows emits one pass over count rows z_r: B_r ← Σ_i z_ri y_i if dot is set, and x ← x + Σ_r A_r z_r if axpy is
+// set.
 func (e *emitter) rows(count int, dot, axpy bool) {
 	args := e.args()
 	factors, sums := make([]operand.Op, count), make([]reg.VecVirtual, count)
-	// If the factors do not fit in the registers together with the sums and three more vectors,
-	// they remain in memory.
+	// If the factors, the sums and three more vectors do not fit in the registers, the factors remain in memory.
 	inMemory := dot && axpy && 2*count+3 > 16 && !e.masks
 	var stored operand.Mem
 	if inMemory {

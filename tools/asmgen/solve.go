@@ -5,8 +5,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// forPanels emits body for each panel of columns of X, which begins at the address in
-// panel.
+// forPanels emits body for each panel of columns of X, which begins at the address in panel.
 func (e *emitter) forPanels(body func(args reg.Register, s strides, ldc reg.GPVirtual, panel operand.Mem, mask columnMask, nv int)) {
 	args := e.args()
 	s := e.strides(args)
@@ -22,8 +21,8 @@ func (e *emitter) forPanels(body func(args reg.Register, s strides, ldc reg.GPVi
 	})
 }
 
-// trsmDirect emits X ← α L⁻¹ X, from the first row on. For each group of four rows, it subtracts
-// the contribution of the rows above and then solves with the 4 × 4 block on the diagonal.
+// trsmDirect emits X ← α L⁻¹ X: for each group of four rows, it subtracts the contribution of the rows above and
+// then solves with the 4 × 4 block on the diagonal.
 func (e *emitter) trsmDirect() {
 	e.forPanels(func(args reg.Register, s strides, ldc reg.GPVirtual, panel operand.Mem, mask columnMask, nv int) {
 		a, c, m := e.field(args, offDirectA), e.GP64(), e.field(args, offDirectM)
@@ -66,8 +65,8 @@ func (e *emitter) trsmDirect() {
 	})
 }
 
-// divideRow divides by an element of the diagonal, unless Flag is set, which means that the
-// diagonal is 1. It multiplies by the inverse, or divides if the inverse may be out of range.
+// divideRow divides by an element of the diagonal, unless Flag is set, which means that the diagonal is 1. It
+// multiplies by the inverse unless that may be out of range.
 func (e *emitter) divideRow(args reg.Register, d operand.Mem, x []reg.VecVirtual) {
 	divide, done := e.label("divide"), e.label("divided")
 	e.CMPQ(operand.Mem{Base: args, Disp: offDirectFlag}, operand.U8(0))

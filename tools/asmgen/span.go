@@ -16,9 +16,8 @@ const (
 	offSA   = 32 // B follows
 )
 
-// forVectors emits a loop over the elements of X with e.nr() elements in each step. It calls body
-// for each vector of a step: x and y are the addresses of the first elements of the step, and v is
-// the number of the vector.
+// forVectors emits a loop over the elements of X, e.nr() in each step. It calls body for each vector v of a step,
+// with the addresses x and y of the first elements of the step.
 func (e *emitter) forVectors(args reg.Register, withY bool, body func(x, y reg.Register, v int)) {
 	x, n := e.field(args, offX), e.field(args, offNum)
 	var y reg.GPVirtual
@@ -51,8 +50,7 @@ func (e *emitter) scalars(args reg.Register) (a, b reg.VecVirtual) {
 	return a, b
 }
 
-// number returns a constant operand: a register if the tier has 32 registers, and memory if
-// it has 16.
+// number returns a constant operand: a register if the tier has 32 registers, and memory if it has 16.
 func (e *emitter) number(name string, value float64) operand.Op {
 	return e.pattern(name, e.bits(value))
 }
@@ -162,8 +160,8 @@ func (e *emitter) cancellation(a reg.VecVirtual, fraction operand.Op) *cancellat
 	return c
 }
 
-// distance returns r = (A + y) − 2x. On tiers with mask registers, badMask has ones in the lanes
-// with too much cancellation; on the other tiers, badLanes has ones in these lanes.
+// distance returns r = (A + y) − 2x, and ones in the lanes with too much cancellation: in badMask on tiers with
+// mask registers, and otherwise in badLanes.
 func (c *cancellation) distance(x, y operand.Mem) (r, badLanes reg.VecVirtual, badMask reg.OpmaskVirtual) {
 	const notGreaterEqualUnordered = 0x19
 	e := c.e
@@ -195,8 +193,7 @@ func (c *cancellation) flag(args reg.Register) {
 	e.MOVQ(flag.As64(), operand.Mem{Base: args, Disp: offFlag})
 }
 
-// distance emits x ← (A + y) − 2x, and sets Flag when any result is not at
-// least B·(A + y).
+// distance emits x ← (A + y) − 2x, and sets Flag when any result is not at least B·(A + y).
 func (e *emitter) distance() {
 	args := e.args()
 	a, b := e.scalars(args)
@@ -210,9 +207,8 @@ func (e *emitter) distance() {
 	e.RET()
 }
 
-// distanceExp emits x ← exp(C·r) with the distance r = (A + y) − 2x. If r is not at least B·(A +
-// y), the code sets x to −1 and sets Flag. If stream is set, it writes the results to Z by
-// non-temporal stores.
+// distanceExp emits x ← exp(C·r) with the distance r = (A + y) − 2x. If r is not at least B·(A + y), the code sets
+// x to −1 and sets Flag. If stream is set, it writes the results to Z by non-temporal stores.
 func (e *emitter) distanceExp(stream bool) {
 	args := e.args()
 	a, b := e.scalars(args)
@@ -285,8 +281,7 @@ func (e *emitter) fnma231(a reg.VecVirtual, b operand.Op, x reg.VecVirtual) {
 	pick(e, e.VFNMADD231PS, e.VFNMADD231PD)(b, a, x)
 }
 
-// minmax emits dst ← min(x, limit) if smaller is set, and dst ← max(x, limit) otherwise. NaN in x
-// is preserved.
+// minmax emits dst ← min(x, limit) if smaller is set, and otherwise dst ← max(x, limit). It preserves NaN in x.
 func (e *emitter) minmax(smaller bool, x reg.VecVirtual, limit operand.Op, dst reg.VecVirtual) {
 	if _, ok := limit.(operand.Mem); ok {
 		v := e.vec()
@@ -317,9 +312,9 @@ func (e *emitter) scalef(n, x reg.VecVirtual) {
 	pick(e, e.VSCALEFPS, e.VSCALEFPD)(n, x, x)
 }
 
-// forElements is like forVectors for any number of elements. It emits loops for unroll vectors at a
-// time and for single vectors, and code for one partial vector under a mask of lanes. body gets
-// functions that load and store vector v relative to the pointers.
+// forElements is like forVectors for any number of elements: it emits loops for unroll vectors at a time and for
+// single vectors, and code for one partial vector. body gets functions that load and store vector v relative to the
+// pointers.
 func (e *emitter) forElements(n reg.GPVirtual, pointers []reg.GPVirtual, unroll int, body func(v int, load func(operand.Mem, reg.VecVirtual), store func(reg.VecVirtual, operand.Mem))) {
 	step := func(count int) {
 		for v := range count {

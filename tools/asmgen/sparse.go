@@ -5,8 +5,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// These constants are the offsets of the fields of ukr.Sparse. The fields before Ldb have the
-// offsets of ukr.Tile; N is the number of panels of B.
+// These constants are the offsets of the fields of ukr.Sparse. N is the number of panels of B.
 const (
 	offSparseLdb = 56 // number of elements from one panel of B to the next
 	offSparseAt  = 64 // address of the offsets at_p, of type int32
@@ -15,8 +14,7 @@ const (
 // sparseRows is ukr.SparseRows.
 const sparseRows = 4
 
-// sparse emits C ← Σ_p A_p B[at_p], where A_p is a column of A, and B[at_p] is the row of a panel
-// at offset at_p. The code processes as many panels of B at a time as fit in the registers.
+// sparse emits C ← Σ_p A_p B[at_p], where A_p is a column of A, and B[at_p] is the row of a panel at offset at_p.
 func (e *emitter) sparse() {
 	args := e.args()
 	b, c, n := e.field(args, offB), e.field(args, offC), e.field(args, offN)

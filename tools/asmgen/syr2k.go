@@ -4,8 +4,8 @@ import (
 	"github.com/mmcloughlin/avo/operand"
 )
 
-// syr2k emits C ← α (A Bᵀ + B Aᵀ) + β C, one row of C after the other, four elements at a time. An
-// element of C is the sum of two dot products, each of a row of A and a row of B.
+// syr2k emits C ← α (A Bᵀ + B Aᵀ) + β C, row by row, four elements at a time. An element of C is the sum of two dot
+// products of a row of A and a row of B.
 func (e *emitter) syr2k() {
 	operands := [2]rank2Operand{e.rank2Operand("a"), e.rank2Operand("b")}
 	m, c, step := e.AllocLocal(8), e.AllocLocal(8), e.AllocLocal(8)
@@ -19,8 +19,8 @@ func (e *emitter) syr2k() {
 	e.Load(e.Param("lower"), flag)
 	e.TESTB(flag, flag)
 	e.JNZ(operand.LabelRef(lower))
-	// In the upper triangle, the next row of C begins one column further right, and its factors one
-	// row further down in A and B.
+	// In the upper triangle, the next row of C begins one column further right, and its factors one row further
+	// down.
 	e.MOVQ(rows, m)
 	e.MOVQ(operand.I32(-1), increment)
 	e.ADDQ(operand.U8(e.size()), ldc)

@@ -25,13 +25,11 @@ type tier struct {
 	neon  bool // whether the tier is for arm64; neon.go then translates the instructions
 }
 
-// The register tiles fill the vector registers. AVX-512 has 32 registers: 14×2 accumulators, 2 for
-// B, 2 temporaries. AVX2 has 16 registers: 6×2 accumulators, 2 for B, 2 temporaries.
+// The register tiles fill the vector registers. AVX-512 has 32 registers: 14×2 accumulators, 2 for B, 2
+// temporaries. AVX2 has 16 registers: 6×2 accumulators, 2 for B, 2 temporaries.
 //
-// NEON has 32 registers of 16 bytes, two of which form a vector: 24 accumulators, 4 for B and 3 for
-// A; a multiply-add takes one element of A. For 24 multiply-adds this tile needs 7 loads in float64
-// and 5½ loads in float32; tiles of 8×6 and 8×12 would need 7 and 5 loads. The number of columns
-// equals that of AVX2, so that both share packing and all other code.
+// NEON has 32 registers of 16 bytes, two of which form a vector: 24 accumulators, 4 for B and 3 for A. The number
+// of columns equals that of AVX2, so that both share packing and all other code.
 var tiers = []tier{
 	{name: "AVX512", bytes: 64, mr: 14, nv: 2, masks: true},
 	{name: "AVX2", bytes: 32, mr: 6, nv: 2},
@@ -58,8 +56,8 @@ type routine struct {
 	emit func(e *emitter)
 }
 
-// has reports whether the tier has the routine in precision p. Otherwise the tier's table contains
-// the portable routine, or nil if the routine is optional.
+// has reports whether the tier has the routine in precision p. Otherwise the tier's table contains the portable
+// routine, or nil if the routine is optional.
 func (t tier) has(r routine, p precision) bool {
 	switch r.name {
 	case "codes1", "codes2", "encode":
@@ -72,8 +70,8 @@ func (t tier) has(r routine, p precision) bool {
 	return true
 }
 
-// signature returns the routine's Go type. If typed is false, the type that the parameter points to
-// is replaced by a plain pointer, because the assembly does not know that type.
+// signature returns the routine's Go type. If typed is false, the parameter is a plain pointer, as the assembly
+// sees it.
 func (r routine) signature(p precision, typed bool) string {
 	switch {
 	case strings.HasPrefix(r.args, "func"):
@@ -139,8 +137,8 @@ var routines = []routine{
 	{"peak", "Span", "peak is N times MR·NR multiply-adds in registers, for the ceiling of the machine.", func(e *emitter) { e.peak() }},
 }
 
-// table returns the Go text of the tier's Kernels in precision p. Fields named after a routine come
-// from the list routines; the others are written individually.
+// table returns the Go text of the tier's Kernels in precision p. Fields named after a routine come from the list
+// routines.
 func (t tier) table(p precision) string {
 	suffix := p.name + t.name
 	mr, nr := t.mr, t.nv*t.bytes/p.bytes
@@ -174,8 +172,7 @@ func (t tier) table(p precision) string {
 			fmt.Fprintf(&b, "\t%s: %s%s,\n", field, r.name, suffix)
 		}
 	}
-	// A panel is one vector wide. For narrower panels, the tier uses the routines of tiers with
-	// shorter vectors.
+	// A panel is one vector wide. For narrower panels, the tier uses the routines of tiers with shorter vectors.
 	b.WriteString("\tGemvPanels: []GemvPanels[" + p.typ + "]{\n")
 	for _, s := range slices.Backward(tiers) {
 		if s.bytes <= t.bytes && s.neon == t.neon {

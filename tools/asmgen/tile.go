@@ -18,8 +18,7 @@ const (
 	offAlpha = 64 // beta follows
 )
 
-// A step emits acc_v ← acc_v + s(a, b_v) for one row of the tile, where a is the address of the
-// row's element of A.
+// A step emits acc_v ← acc_v + s(a, b_v) for one row of the tile, whose element of A is at the address a.
 type step func(e *emitter, a operand.Mem, b, acc []reg.VecVirtual)
 
 func dotStep(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {
@@ -30,8 +29,7 @@ func dotStep(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {
 	}
 }
 
-// pairStep is like dotStep for elements that are pairs of 16-bit integers. It sums products in 32
-// bits.
+// pairStep is like dotStep for elements that are pairs of 16-bit integers, with sums in 32 bits.
 func pairStep(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {
 	if e.masks && len(acc) == 1 {
 		e.VPDPWSSD_BCST(a, b[0], acc[0])
@@ -78,8 +76,8 @@ func (e *emitter) field(args reg.Register, offset int) reg.GPVirtual {
 	return r
 }
 
-// chi2Step adds (a−b)²/(a+b). It replaces a denominator below the smallest normal number by this
-// number, so that 0/0 gives 0. A NaN is preserved, because the numerator is NaN too.
+// chi2Step adds (a−b)²/(a+b). It replaces a denominator below the smallest normal number by this number, so that
+// 0/0 gives 0, and preserves NaN.
 func chi2Step(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {
 	smallestBits := e.bits(pick(e, 0x1p-126, 0x1p-1022))
 	smallest := e.constant("smallest", e.lanes(), func(int) uint64 { return smallestBits })
@@ -108,9 +106,9 @@ func (e *emitter) accumulators() [][]reg.VecVirtual {
 	return acc
 }
 
-// sum emits acc ← Σ_{p<k} step(A[:,p], B[p,:]) over packed panels. It advances pa past the k
-// columns of A and pb past the k rows of B, and overwrites k. If prefetch is not nil, sum calls it
-// once, to emit the prefetches of each round of the unrolled loop.
+// sum emits acc ← Σ_{p<k} step(A[:,p], B[p,:]) over packed panels. It advances pa past the k columns of A and pb
+// past the k rows of B, and overwrites k. If prefetch is not nil, it emits the prefetches of each round of the
+// unrolled loop.
 func (e *emitter) sum(s step, pa, pb, k reg.GPVirtual, acc [][]reg.VecVirtual, prefetch func()) {
 	const unroll = 4
 	for i := range acc {
@@ -153,10 +151,9 @@ func (e *emitter) sum(s step, pa, pb, k reg.GPVirtual, acc [][]reg.VecVirtual, p
 	e.Label(done)
 }
 
-// tile emits the loop over the panels of A. For each panel, the code computes the sums over k, and
-// then C ← α·sum + β·C on the existing rows and columns. If scaled is set, the sums are integers,
-// and α is multiplied by the scale factors of the row and of the column. If oneRow is set, a tile of
-// one row has its own loop, which sums only that row of the panel.
+// tile emits the loop over the panels of A: the sums over k, and then C ← α·sum + β·C on the existing rows and
+// columns. If scaled is set, the sums are integers, and α is multiplied by the scale factors of the row and of the
+// column. If oneRow is set, a tile of one row has its own loop.
 func (e *emitter) tile(s step, scaled, oneRow bool) {
 	args := e.args()
 	a, c, m := e.field(args, offA), e.field(args, offC), e.field(args, offM)
@@ -170,8 +167,7 @@ func (e *emitter) tile(s step, scaled, oneRow bool) {
 	}
 	integers.scale(lda)
 
-	// The next panel of B comes from the third-level cache. While each panel of A is processed, a
-	// part of the next panel of B is prefetched, so that the next pass does not wait for all of it.
+	// The next panel of B comes from the third-level cache. A part of it is prefetched with each panel of A.
 	ahead := e.field(args, offK)
 	integers.scale(ahead)
 	e.IMUL3Q(operand.U32(e.nr()), ahead, ahead)
@@ -241,8 +237,7 @@ func (e *emitter) tile(s step, scaled, oneRow bool) {
 	e.RET()
 }
 
-// integers returns an emitter for the elements of 32 bits in ukr.Scaled (pairs of integers, and
-// sums). It has as many columns per row as e.
+// integers returns an emitter for the elements of 32 bits in ukr.Scaled, with as many columns per row as e.
 func (e *emitter) integers() *emitter {
 	i := *e
 	i.precision = precision{name: e.precision.name, bytes: 4}
@@ -271,8 +266,7 @@ func (e *emitter) scaleSums(args reg.Register, factors reg.GPVirtual, alpha reg.
 	return scaled
 }
 
-// fromIntegers converts a row of integer sums to floating-point numbers. In float64, each vector of
-// integers becomes two vectors.
+// fromIntegers converts a row of integer sums to floating-point numbers, in float64 to two vectors each.
 func (e *emitter) fromIntegers(sums []reg.VecVirtual) (row []reg.VecVirtual) {
 	for _, x := range sums {
 		if !e.double() {
@@ -310,11 +304,9 @@ func (e *emitter) prefetchC(c, ldc, m reg.GPVirtual) {
 	e.Label(done)
 }
 
-// prefetchRows returns a function that is called once for each round of the loop over k. It calls
-// prefetch and then emits the prefetch of the next row of C, which has size bytes. If all rows of C
-// were prefetched before the loop, loads of A and B would wait for them, and a product would take 2
-// to 4 % longer (n = 4096, AVX-512, AMD EPYC of family 26, November 2026; on AVX2 there is no
-// difference).
+// prefetchRows returns a function that is called once for each round of the loop over k. It calls prefetch and then
+// emits the prefetch of the next row of C, which has size bytes. Prefetching all rows of C before the loop makes a
+// product 2 to 4 % slower (n = 4096, AVX-512, AMD EPYC of family 26, November 2026).
 func (e *emitter) prefetchRows(c, ldc, m reg.GPVirtual, size int, prefetch func()) func() {
 	row, remaining := e.GP64(), e.GP64()
 	e.MOVQ(c, row)
@@ -333,8 +325,8 @@ func (e *emitter) prefetchRows(c, ldc, m reg.GPVirtual, size int, prefetch func(
 	}
 }
 
-// update emits C ← acc + β·C for the first m rows and the columns of the mask (all columns if mask
-// is nil), and then a jump to the label next.
+// update emits C ← acc + β·C for the first m rows and the columns of the mask (all columns if it is nil), and then
+// a jump to the label next.
 func (e *emitter) update(args reg.Register, acc [][]reg.VecVirtual, c, ldc, m reg.GPVirtual, next string, mask *columnMask) {
 	beta := e.vec()
 	e.broadcast(operand.Mem{Base: args, Disp: offAlpha + e.size()}, beta)
@@ -373,9 +365,8 @@ func (e *emitter) update(args reg.Register, acc [][]reg.VecVirtual, c, ldc, m re
 	}
 }
 
-// trsm emits X₁ ← L₁₁⁻¹ (B₁ − L₁₀ X₀) on packed panels. Panel a has k columns of L₁₀ and then MR
-// columns of L₁₁, whose diagonal is stored inverted. Panel b has k rows of X₀ and then MR rows of
-// B₁, which X₁ overwrites.
+// trsm emits X₁ ← L₁₁⁻¹ (B₁ − L₁₀ X₀) on packed panels. Panel a has k columns of L₁₀ and then MR columns of L₁₁,
+// whose diagonal is stored inverted. Panel b has k rows of X₀ and then MR rows of B₁, which X₁ overwrites.
 func (e *emitter) trsm() {
 	args := e.args()
 	pa, pb, k := e.field(args, offA), e.field(args, offB), e.field(args, offK)

@@ -7,17 +7,16 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// These arrays are coefficients of polynomials in z = r² for sine and cosine, lowest power first.
-// They were computed by interpolation at the Chebyshev nodes of [0, 0.786²] with 80 decimal digits.
-// 0.786 is slightly larger than ¼π, because the multiple of ½π is chosen in rounded arithmetic.
+// These arrays are coefficients of polynomials in z = r² for sine and cosine, lowest power first, from
+// interpolation at the Chebyshev nodes of [0, 0.786²] with 80 decimal digits. 0.786 exceeds ¼π slightly, because
+// the multiple of ½π is rounded.
 var (
 	// sinCoefficients approximates (sin r − r)/r³; the sine has a relative error of 2^−57.1.
 	sinCoefficients = []float64{
 		-0x1.5555555555555p-3, 0x1.1111111111110p-7, -0x1.a01a01a01992ap-13, 0x1.71de3a545ef0dp-19,
 		-0x1.ae64540feaf6dp-26, 0x1.61217cc913f00p-33, -0x1.ab167f4fb1867p-41,
 	}
-	// cosCoefficients approximates (cos r − 1 + ½r²)/r⁴; the cosine has a relative error of
-	// 2^−59.4.
+	// cosCoefficients approximates (cos r − 1 + ½r²)/r⁴; the cosine has a relative error of 2^−59.4.
 	cosCoefficients = []float64{
 		0x1.5555555555555p-5, -0x1.6c16c16c16962p-10, 0x1.a01a019f4d709p-16, -0x1.27e4fa163c142p-22,
 		0x1.1eeb673a2e0cap-29, -0x1.907c6d159beaap-37,
@@ -37,16 +36,13 @@ const (
 // reduceLimit is the largest |y| that the method reduced accepts.
 const reduceLimit = 0x1p30
 
-// reduced returns y − n·½π as the sum r + low, for |y| ≤ reduceLimit. n is the integer nearest to
-// y/½π (or one of two almost equally near integers). quadrant has n in its low bits. If double is
-// false, low is nil.
+// reduced returns y − n·½π as the sum r + low, for |y| ≤ reduceLimit. n is an integer nearest to y/½π, and quadrant
+// has n in its low bits. If double is false, low is nil.
 //
-// This is Cody and Waite's reduction with ½π in three parts. With fused multiply-adds the parts may
-// have full precision. y − n·halfPi1 is exact, because both terms are multiples of 2^−53 (or of the
-// last bit of y, if it is smaller), and the result is below 1. Near a multiple of ½π, n·halfPi2 is
-// larger than this difference. Therefore n·halfPi2, and the difference minus n·halfPi2, are each
-// computed as the sum of two numbers. The truncation error is n·2^−163 ≤ 2^−132; no float64 below
-// 2³¹ is nearer than about 2^−62 to a multiple of ½π (Muller et al. 2018, section 10.2).
+// This is Cody and Waite's reduction with ½π in three parts, of full precision because of fused multiply-adds
+// (Muller et al. 2018, section 10.2). y − n·halfPi1 is exact. Near a multiple of ½π, n·halfPi2 is larger than this
+// difference; it and the difference minus it are therefore computed as sums of two numbers. The truncation error is
+// n·2^−163 ≤ 2^−132, and no float64 below 2³¹ is nearer than about 2^−62 to a multiple of ½π.
 func (d doubles) reduced(y reg.VecVirtual, double bool) (quadrant, r, low reg.VecVirtual) {
 	const magic = 0x1.8p52
 	quadrant = d.fma(y, d.num(2/math.Pi), d.value(magic))
@@ -80,9 +76,8 @@ func (d doubles) cosine(r, low, z reg.VecVirtual) reg.VecVirtual {
 	return d.add(w, d.fma(d.mul(z, z), d.polynomial(z, cosCoefficients), tail))
 }
 
-// trigonometric emits x ← sin(A·x), or cos(A·x) if phase is 1, in steps of NR elements. If a step
-// has an element with |A·x| > reduceLimit, the code stops before this step, sets Flag, and sets N
-// to the number of remaining elements.
+// trigonometric emits x ← sin(A·x), or cos(A·x) if phase is 1, in steps of NR elements. Before a step with an
+// element |A·x| > reduceLimit, the code stops, sets Flag, and sets N to the number of remaining elements.
 func (e *emitter) trigonometric(phase uint64) {
 	args := e.args()
 	d := e.doubles()

@@ -5,8 +5,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// transposeDirect emits C ← Aᵀ for an M × N matrix A with row stride Ars, in blocks of 4 × 4. If
-// Part is set, only the triangle that it names is written.
+// transposeDirect emits C ← Aᵀ for an M × N matrix A with row stride Ars, in blocks of 4 × 4. If Part is set, only
+// the triangle that it names is written.
 func (e *emitter) transposeDirect() {
 	args := e.args()
 	lda, ldc := e.field(args, offDirectArs), e.field(args, offDirectLdc)
@@ -16,8 +16,8 @@ func (e *emitter) transposeDirect() {
 	src, dst := e.field(args, offDirectA), e.field(args, offDirectC)
 	rows, end := e.label("rows"), e.label("end")
 	e.Label(rows)
-	// The registers one, two and three hold the offsets of rows 1 to 3 of the block from row 0. For
-	// a missing row, this is the offset of the last existing row.
+	// The registers one, two and three hold the offsets of rows 1 to 3 of the block from row 0, or for a missing
+	// row that of the last existing row.
 	one, two, three := e.GP64(), e.GP64(), e.GP64()
 	e.XORQ(one, one)
 	e.CMPQ(m, operand.U32(1))
@@ -36,8 +36,7 @@ func (e *emitter) transposeDirect() {
 	from, to, n := e.GP64(), e.GP64(), e.field(args, offDirectN)
 	e.MOVQ(src, from)
 	e.MOVQ(dst, to)
-	// A block of rows of A is a block of columns of C. For the lower triangle, copy it from its
-	// diagonal block to the last row of C.
+	// For the lower triangle, copy each block of columns of C from its diagonal block to the last row of C.
 	begin, upper := e.label("begin"), e.label("upper")
 	part := e.field(args, offDirectPart)
 	rowsAbove := e.field(args, offDirectM)
@@ -117,9 +116,8 @@ func (e *emitter) offset(base, index reg.GPVirtual) operand.Mem {
 	return m
 }
 
-// transposeEdge emits the transposition of a block at the edge. The block has min(m, 4) rows and
-// min(n, 4) columns, where m and n are the remaining rows and columns. If lower is set, the code
-// stores only the lower triangle of the result.
+// transposeEdge emits the transposition of a block at the edge, with min(m, 4) rows and min(n, 4) columns. If lower
+// is set, the code stores only the lower triangle of the result.
 func (e *emitter) transposeEdge(m, n reg.GPVirtual, offsets []reg.GPVirtual, from, to, ldc reg.GPVirtual, lower bool) {
 	width := e.firstOf4(e.atMost(n, 4))
 	r := make([]reg.VecVirtual, 4)

@@ -5,8 +5,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The micro-kernels of BLAS levels 1 and 2 take separate arguments, because storing an argument
-// struct would take as long as a product of a 4×4 matrix with a vector.
+// The micro-kernels of BLAS levels 1 and 2 take separate arguments, because storing an argument struct would take
+// as long as a product of a 4×4 matrix with a vector.
 
 // These constants are the Go types of the functions. T stands for the element type.
 const (
@@ -39,9 +39,8 @@ func (e *emitter) paramAt(name string) operand.Mem {
 	return p.Addr
 }
 
-// dot emits Σ x_i y_i. It first sums the tail, which does not fill a vector, from the end
-// backwards: in parts of 1, 2, … elements up to half a vector. The tail is added to the lower lanes
-// of the vector sum, so that the lanes are added only once.
+// dot emits Σ x_i y_i. It first sums the tail from the end backwards, in parts of 1, 2, … elements up to half a
+// vector, and adds it to the lower lanes of the vector sum, so that the lanes are added only once.
 func (e *emitter) dot() {
 	n, x, y := e.param("n"), e.param("x"), e.param("y")
 	endingAt := func(p reg.Register, count int) operand.Mem {
@@ -118,9 +117,8 @@ func ofSize(v reg.VecVirtual, bytes uint) reg.VecVirtual {
 	return v
 }
 
-// axpy emits y ← y + a x. The tail is stored in parts as in ger, but in parts of at most 16 bytes.
-// Heap memory is aligned to 16 bytes, so that such a part does not cross cache lines, which would
-// delay the next load of the same elements.
+// axpy emits y ← y + a x. The tail is stored in parts as in ger, of at most 16 bytes, which do not cross cache
+// lines in aligned heap memory.
 func (e *emitter) axpy() {
 	n, x, y := e.param("n"), e.param("x"), e.param("y")
 	a := e.vec()
@@ -213,8 +211,8 @@ func (e *emitter) below() {
 	e.RET()
 }
 
-// addRest emits p_r ← p_r + a_r y for the tail of the rows. The tail is shorter than a vector; the
-// lower bits of n are its length. Each store has at most maxBytes bytes. The code advances y and p.
+// addRest emits p_r ← p_r + a_r y for the tail of the rows, which is shorter than a vector; the lower bits of n are
+// its length. Each store has at most maxBytes bytes. The code advances y and p.
 func (e *emitter) addRest(maxBytes int, n, y reg.GPVirtual, a []reg.VecVirtual, rows strides, p reg.GPVirtual) {
 	for part := e.lanes() / 2; part > 0; part /= 2 {
 		skip := e.label("skip")

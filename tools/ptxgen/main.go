@@ -1,12 +1,11 @@
-// Command ptxgen compiles the device functions of package cuda to PTX and, for GPUs on which the
-// driver should not have to compile PTX, to GPU code:
+// Command ptxgen compiles the device functions of package cuda to PTX and, for GPUs on which the driver should not
+// have to compile PTX, to GPU code:
 //
 //	go run ./ptxgen FOLDER     (in folder tools)
 //
-// FOLDER holds NVRTC 11.8: libnvrtc.so.11.2 and libnvrtc-builtins.so.11.8. NVRTC needs no GPU and
-// no driver. The generated files are checked in, so that building Mercer does not need this
-// program. ptxgen_test.go fails if they differ from the program's output or, without NVRTC, if the
-// hash of the sources has changed.
+// FOLDER holds NVRTC 11.8: libnvrtc.so.11.2 and libnvrtc-builtins.so.11.8. The generated files are checked in;
+// ptxgen_test.go fails if they differ from the program's output or, without NVRTC, if the hash of the sources has
+// changed.
 package main
 
 import (

@@ -1,8 +1,8 @@
 package main
 
-// An estimator lists its arguments in the order of its signature; arguments after * are
-// keyword-only. An argument is the Python name of a parameter of the catalogue, or a usual argument
-// of scikit-learn; name=value sets a default that differs from the catalogue's.
+// An estimator lists its arguments in the order of its signature; arguments after * are keyword-only. An argument
+// is the Python name of a parameter of the catalogue, or a usual argument of scikit-learn; name=value sets another
+// default.
 type estimator struct {
 	name      string // name of the estimator without the prefix Mercer
 	learner   string // if empty, the user names the learner by the Python argument method
@@ -14,8 +14,7 @@ type estimator struct {
 // everywhere lists the last arguments of every estimator.
 const everywhere = "device threads verbose"
 
-// shared holds descriptions of arguments that the catalogue lacks, or describes only for the
-// command line.
+// shared holds descriptions of arguments that the catalogue lacks, or describes only for the command line.
 var shared = map[string]argument{
 	"method": {`"kernel-ridge"`, "str", ""},
 	"kernel": {"None", "str, callable or None", `"linear", "rbf", "laplacian", "poly", "sigmoid", "cosine", "chi2" or "precomputed", as in scikit-learn; ` +

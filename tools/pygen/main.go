@@ -107,8 +107,8 @@ func (e estimator) write(b *strings.Builder, list []learner) error {
 	return nil
 }
 
-// parameters returns the parameters of the estimator's learner. If the estimator names no learner,
-// it returns the parameters of all learners for its task.
+// parameters returns the parameters of the estimator's learner, or of all learners for its task if it names no
+// learner.
 func (e estimator) parameters(list []learner) (known []parameter) {
 	has := map[string]bool{}
 	for _, l := range list {
@@ -128,8 +128,7 @@ func (e estimator) parameters(list []learner) (known []parameter) {
 // An argument holds what a parameter adds to a signature (value) and to a docstring (kind, text).
 type argument struct{ value, kind, text string }
 
-// argument looks the argument up in the estimator's own texts, then in the table shared, then in
-// the catalogue.
+// argument looks the argument up in the estimator's own texts, then in the table shared, then in the catalogue.
 func (e estimator) argument(name string, known []parameter) (a argument, err error) {
 	index := slices.IndexFunc(known, func(p parameter) bool { return p.Python == name })
 	if index >= 0 {
@@ -192,8 +191,7 @@ func quoted(text string) string {
 // columns is the maximum length of a generated line.
 const columns = 100
 
-// wrapped breaks a text into lines that begin with indent; the first line begins with prefix
-// instead of indent, unless prefix is empty.
+// wrapped breaks a text into lines that begin with indent; a nonempty prefix replaces the first indent.
 func wrapped(text, indent, prefix string) string {
 	var b strings.Builder
 	line := cmp.Or(prefix, indent)

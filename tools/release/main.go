@@ -30,8 +30,8 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// A build is an executable of the command for one platform. For Linux there is a second executable,
-// for containers, that needs no dynamic loader.
+// A build is an executable of the command for one platform. For Linux there is a second one, for containers, that
+// needs no dynamic loader.
 type build struct {
 	goos, goarch string
 	static       bool
@@ -93,9 +93,8 @@ func (b build) environment() []string {
 	return env
 }
 
-// unfused keeps the compiler for arm64 from fusing multiplications with additions; --reproducible
-// requires this. With this flag the compiler prints a line with the word DISABLED for each unfused
-// multiplication.
+// unfused keeps the compiler for arm64 from fusing multiplications with additions, for --reproducible. With this
+// flag the compiler prints a line with the word DISABLED for each unfused multiplication.
 const unfused = "-gcflags=all=-d=fmahash=n"
 
 // archive builds the command in the folder work and writes its archive to folder.
@@ -177,8 +176,7 @@ func (b build) archive(folder, work string) error {
 	return os.WriteFile(filepath.Join(folder, name+ending), packed.Bytes(), 0o644)
 }
 
-// manual returns the command's manual pages, which TestManPages of cmd/mercer writes. The pages are
-// the same for all platforms.
+// manual returns the command's manual pages, which TestManPages of cmd/mercer writes.
 func manual(folder string, created time.Time) ([]file, error) {
 	if _, err := os.Stat(folder); err != nil {
 		if err := os.Mkdir(folder, 0o755); err != nil {
@@ -245,8 +243,8 @@ func zipped(w io.Writer, folder string, created time.Time, files []file) error {
 	return archive.Close()
 }
 
-// bill returns the bill of materials in CycloneDX format: the modules that the executable records,
-// with their checksums from go.sum, and Go's standard library.
+// bill returns the bill of materials in CycloneDX format: the modules that the executable records, with their
+// checksums from go.sum, and Go's standard library.
 func bill(info *buildinfo.BuildInfo, created time.Time) ([]byte, error) {
 	component := func(kind cyclonedx.ComponentType, path, version, sum string) cyclonedx.Component {
 		url := "pkg:golang/" + path + "@" + version
@@ -275,9 +273,8 @@ func bill(info *buildinfo.BuildInfo, created time.Time) ([]byte, error) {
 // licenseName matches the names of license files and of folders with licenses.
 var licenseName = regexp.MustCompile(`(?i)^(third[-_]party[-_])?(licen[cs]es?|copying|copyright|notice|patents)([-_.].*)?$`)
 
-// licenses returns every license, notice and patent grant of the packages linked into a package. It
-// looks in the folder of each linked package and in the parent folders within its module. A package
-// without a license is an error.
+// licenses returns every license, notice and patent grant in the folders of the packages linked into a package, and
+// in the parent folders within their modules. A package without a license is an error.
 func licenses(path string, env []string) ([]byte, error) {
 	cmd := exec.Command("go", "list", "-deps", "-json=Dir,Standard,Module", path)
 	cmd.Dir, cmd.Env, cmd.Stderr = "..", env, os.Stderr
