@@ -10,8 +10,8 @@ import (
 	"github.com/mercer-go/mercer/internal/rowkey"
 )
 
-// census summarizes a set of rows of the table: it holds the statistics for the encoder and a
-// sample of the rows. Merging the censuses of pieces gives the same result in every order.
+// census holds statistics of a set of rows for the encoder, and a sample of the rows. Merging the censuses of
+// pieces gives the same result in every order.
 type census struct {
 	Summary dataset.Summary
 	Keep    int          // maximum number of rows in the sample
@@ -29,8 +29,7 @@ func (p Params) rules() dataset.Rules {
 	return dataset.Rules{Targets: p.Targets, Drop: p.Drop, Labels: p.Classify, AnyLabels: true, Standardize: !p.NoStandardize, RefuseMissing: p.RefuseMissing}
 }
 
-// add adds the rows of a table. The argument from is the byte offset of the table's line 1 in the
-// file.
+// add adds the rows of a table. from is the byte offset of the table's line 1 in the file.
 func (c *census) add(from int64, t *dataset.Table, p Params) error {
 	if err := c.align(t.Source, t.Names(), t.Sparse()); err != nil {
 		return err
@@ -46,10 +45,8 @@ func (p Params) keys(t *dataset.Table) ([]uint64, error) {
 	return t.Keys(slices.DeleteFunc(t.Names(), func(name string) bool { return !p.isFeature(name) }))
 }
 
-// draw adds rows to the sample and keeps the rows with the smallest priorities. A priority is a
-// random function of the features and of p.Seed. Every set of distinct rows is therefore equally
-// likely, and the sample depends neither on the order of the rows nor on the pieces. The learners
-// in memory draw the same sample.
+// draw adds rows to the sample and keeps the rows with the smallest priorities. A priority is a random function of
+// the features and of p.Seed, so that the sample does not depend on the order of the rows or on the pieces.
 func (c *census) draw(t *dataset.Table, p Params) error {
 	h, err := p.keys(t)
 	if err != nil {

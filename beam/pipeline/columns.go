@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// All pieces must have the same columns, in any order. Formats that omit zeros are exempt: a part
-// of a LIBSVM file has columns up to its highest feature, and higher features are 0 in its rows.
+// All pieces must have the same columns, in any order. But a part of a LIBSVM file has columns up to its highest
+// feature only.
 
 // align returns an error if the given names of a file's columns do not match the columns of c.
 func (c *census) align(source string, names []string, sparse bool) error {
@@ -23,8 +23,7 @@ func (c *census) align(source string, names []string, sparse bool) error {
 	return nil
 }
 
-// widen adds zero cells to the sampled rows for columns that were found in later pieces. names
-// lists all columns.
+// widen adds zero cells to the sampled rows for columns that were found in later pieces. names lists all columns.
 func (c *census) widen(names []string) {
 	names = slices.Sorted(slices.Values(names))
 	if slices.Equal(names, c.Cells) {
@@ -61,8 +60,7 @@ func feature(name string) int {
 	return k
 }
 
-// areFeatures reports whether all names have the form xk or label, which formats without column
-// names use.
+// areFeatures reports whether all names have the form xk or label, as in formats without column names.
 func areFeatures(names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return feature(name) < 0 })
 }

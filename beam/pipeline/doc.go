@@ -24,18 +24,13 @@
 //
 // # Pieces
 //
-// The boundaries of a piece depend only on its file, not on the number of workers. Its sums have
-// the same bits on every worker, and sums of pieces are merged as pairs of float64 (package sums):
-// retrying a bundle on another worker, together with other bundles, does not change the model. The
-// only state that a DoFn keeps between pieces is the group in which its sums are merged.
+// The boundaries of a piece depend only on its file, not on the number of workers. Its sums have the same bits on
+// every worker, and sums of pieces are merged as pairs of float64 (package sums): retrying a bundle on another
+// worker does not change the model.
 //
-// Beam's file systems list and open the files, so gs://, s3:// and hdfs:// work if they are
-// registered. Mercer's package dataset reads them, because it supports every format of mercer fit,
-// returns numbers, and makes the encoder that is stored with the model. Beam's packages textio and
-// parquetio return lines and structs. They also make an element for each row, which costs about a
-// microsecond; this package makes an element for each piece. Uncompressed CSV and LIBSVM files are
-// split at line ends, so a line break inside quotation marks needs Params.WholeFiles. Other
-// formats, compressed files, and files on a file system that cannot seek are single pieces. If such
-// a file has no local path, it is copied to the worker's disk while it is read. The copy is an
-// unnamed file, which the system deletes if the worker is lost.
+// Beam's file systems list and open the files, so gs://, s3:// and hdfs:// work if they are registered. Mercer's
+// package dataset reads them. Uncompressed CSV and LIBSVM files are split at line ends, so a line break inside
+// quotation marks needs Params.WholeFiles. Other formats, compressed files, and files on a file system that cannot
+// seek are single pieces. If such a file has no local path, it is copied to an unnamed file on the worker's disk
+// while it is read.
 package pipeline

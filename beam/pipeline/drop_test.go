@@ -12,9 +12,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// TestDroppedColumns checks that a dropped column has no effect, whatever its cells contain, as in
-// mercer fit and as LightGBM's ignore_column. The sample of rows, and thus the centers and the
-// folds, must not depend on the column.
+// TestDroppedColumns checks that a dropped column has no effect, whatever its cells contain, as in mercer fit.
 func TestDroppedColumns(t *testing.T) {
 	const seed = 20261125
 	t.Logf("seed %d", seed)
@@ -47,8 +45,7 @@ func TestDroppedColumns(t *testing.T) {
 	}
 }
 
-// TestDroppedByOneRule checks that with dropped columns, Beam gives the same encoder or the same
-// error as Learn for a table in memory.
+// TestDroppedByOneRule checks that with dropped columns, Beam gives the same encoder or the same error as Learn.
 func TestDroppedByOneRule(t *testing.T) {
 	const seed = 20261126
 	t.Logf("seed %d", seed)

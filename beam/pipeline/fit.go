@@ -20,9 +20,7 @@ func init() {
 	beam.RegisterCoder(reflect.TypeFor[fitPlan](), encodePlan, decodePlan)
 	beam.RegisterCoder(reflect.TypeFor[chosenModel](), encodeSolved, decodeSolved)
 
-	// The generic functions of package register would avoid reflection when Beam calls these types.
-	// But their instances take a minute and 2.5 GB to compile, and the time of reflection cannot be
-	// measured, since each call handles megabytes of data.
+	// The generic functions of package register would avoid reflection, but take a minute and 2.5 GB to compile.
 	for _, fn := range []reflect.Type{
 		reflect.TypeFor[listFn](), reflect.TypeFor[takeFn](), reflect.TypeFor[censusFn](), reflect.TypeFor[planFn](), reflect.TypeFor[gramFn](), reflect.TypeFor[dropGroup](),
 		reflect.TypeFor[solveFn](), reflect.TypeFor[measureFn](), reflect.TypeFor[judgeFn](), reflect.TypeFor[writeFn](),
@@ -43,7 +41,7 @@ func Fit(s beam.Scope, p Params) error {
 	}
 	s = s.Scope("mercer")
 	listed := beam.ParDo(s.Scope("list"), &listFn{p}, beam.Impulse(s))
-	// Redistribute the pieces, so that they do not all stay on the worker that listed them.
+	// Redistribute the pieces, which are otherwise all on the worker that listed them.
 	pieces := beam.Reshuffle(s, listed)
 
 	learn := s.Scope("learn")
@@ -121,8 +119,7 @@ func (f *planFn) ProcessElement(ctx context.Context, _ []byte, c census, emit fu
 	return nil
 }
 
-// encode uses gob, which keeps every bit of a number and calls the MarshalBinary method of types
-// that have that method.
+// encode uses gob, which keeps every bit of a number.
 func encode[T any](v T) ([]byte, error) {
 	var b bytes.Buffer
 	if err := gob.NewEncoder(&b).Encode(v); err != nil {

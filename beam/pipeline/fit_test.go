@@ -20,8 +20,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// fitCommand builds the command mercer. The returned function runs mercer fit on a file; it returns
-// the model and the residual that mercer fit reports.
+// fitCommand builds the command mercer. The returned function runs mercer fit on a file; it returns the model and
+// the reported residual.
 func fitCommand(t *testing.T) func(file string, args ...string) (modelfile.Bundle, float64) {
 	t.Helper()
 	dir := t.TempDir()
@@ -52,8 +52,8 @@ func fitCommand(t *testing.T) func(file string, args ...string) (modelfile.Bundl
 	}
 }
 
-// conditionOf returns the condition number of ΦᵀΦ + λS, the matrix of the equations for the
-// coefficients of a model. The columns of Φ are centered by their means.
+// conditionOf returns the condition number of the equations for the coefficients of a model, with centered
+// functions.
 func conditionOf(t *testing.T, b modelfile.Bundle, file string) float64 {
 	t.Helper()
 	table, err := dataset.Read(file, nil)
@@ -92,21 +92,19 @@ func conditionOf(t *testing.T, b modelfile.Bundle, file string) float64 {
 	return mat.Cond(&h, 2)
 }
 
-// TestCentersAreThoseOfMercerFit checks that the pipeline and the command, with the same seed,
-// choose the same kernel and the same centers, in the same order, and that their models give the
-// same predictions. The test uses several divisions of the rows into files, several orders of the
-// rows, repeated rows and missing cells. The number of centers is given or chosen by the learner.
+// TestCentersAreThoseOfMercerFit checks that the pipeline and the command, with the same seed, choose the same
+// kernel and the same centers, in the same order, and that their models give the same predictions, for several
+// divisions and orders of the rows, repeated rows and missing cells.
 //
-// The bound is derived as follows. Means and deviations of the two encoders agree to 8 units of 2⁻⁵³, so
-// that a standardized value v has an error of Δ = 8·2⁻⁵³(|mean|/deviation + |v|). This error changes the
-// distance s of two points, and σ, by at most 2√d·Δ. The derivatives of exp(−s²/2σ²) with respect to s/σ
-// and to ln σ are below 1. Therefore kernel values, and the elements of Φ, have an error of δ = 4√d·Δ/σ
-// plus their own rounding error, 2⁻⁵³(d + 4). Let H = ΦᵀΦ + λS, with condition number κ and m columns.
-// Coefficients β with relative residual r have an error of κ·r·‖β‖. A change of the elements of Φ by δ
-// changes H by at most 2δ√m‖H‖. The coefficients of the two models, with residuals r₁ and r₂, therefore
-// differ by at most κ(r₁ + r₂ + 2δ√m)·‖β‖. The predictions differ by at most √m times this, because
-// kernel values are at most 1. The difference must also be at most 1e-10·κ times the largest coefficient
-// or prediction, as docs/beam.md states.
+// The bound, for d features, m functions, and the condition number κ of the equations' matrix H = ΦᵀΦ + λS:
+//   - Means and deviations of the two encoders agree to 8 units of 2⁻⁵³, so that a standardized value v has an
+//     error of Δ = 8·2⁻⁵³(|mean|/deviation + |v|).
+//   - A distance of two points, and the σ of the kernel, have errors of at most 2√d·Δ.
+//   - Kernel values, the elements of Φ, have an error of δ = 4√d·Δ/σ + 2⁻⁵³(d + 4), and H of at most 2δ√m‖H‖.
+//   - Coefficients β with relative residuals r₁ and r₂ differ by at most κ(r₁ + r₂ + 2δ√m)·‖β‖.
+//   - Predictions differ by at most √m times this, because kernel values are at most 1.
+//
+// The difference must also be at most 1e-10·κ times the largest coefficient or prediction, as docs/beam.md states.
 func TestCentersAreThoseOfMercerFit(t *testing.T) {
 	required.Slow(t, "cases", "builds the command mercer")
 	fitted := fitCommand(t)

@@ -27,9 +27,8 @@ import (
 // width is the number of features of sparseRows.
 const width = 5
 
-// sparseRows returns rows of five features, many of them 0, followed by a target. In the first
-// third of the rows the fourth and fifth features are 0, so that this part has fewer features in
-// formats that omit zeros.
+// sparseRows returns rows of five features, many of them 0, followed by a target. In the first third of the rows
+// the fourth and fifth features are 0.
 func sparseRows(seed uint64, n int) [][]float64 {
 	r := rand.New(rand.NewPCG(seed, 1))
 	rows := make([][]float64, n)
@@ -144,8 +143,7 @@ func gzipped(t *testing.T, text []byte) []byte {
 	return b.Bytes()
 }
 
-// sequentialFS is the local file system, except that files can only be read sequentially from their
-// beginning, like files over a network.
+// sequentialFS is the local file system, except that files can only be read sequentially from their beginning.
 type sequentialFS struct{ filesystem.Interface }
 
 func init() {
@@ -183,9 +181,8 @@ func folder(t *testing.T, files map[string][]byte) string {
 	return dir
 }
 
-// TestFormats checks that the same rows give the same model in every format: with and without
-// column names, compressed, split into parts, and with several formats in one run. The model of a
-// single CSV file must agree with the model of one machine to 1e-10.
+// TestFormats checks that the same rows give the same model in every format, compressed, and split into parts. The
+// model of a single CSV file must agree with the model of one machine to 1e-10.
 func TestFormats(t *testing.T) {
 	const seed, n = 20261130, 1500
 	t.Logf("seed %d", seed)
@@ -251,9 +248,8 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestSparseTables checks that the features of a sparse table are divided by their standard
-// deviations and not shifted. This must hold for a table in memory, for a file read in passes, and
-// in a pipeline. The models agree with the models of one machine to 1e-10.
+// TestSparseTables checks that the features of a sparse table are divided by their standard deviations and not
+// shifted, in memory, in passes, and in a pipeline. The models agree with those of one machine to 1e-10.
 func TestSparseTables(t *testing.T) {
 	path := filepath.Join("..", "..", "dataset", "testdata", "encoders", "sparse.libsvm")
 	for _, p := range []Params{
@@ -287,8 +283,7 @@ func TestSparseTables(t *testing.T) {
 	}
 }
 
-// TestIndicesFromZero checks that indices that count from 0 give the features x0, x1, … in their
-// order, regardless of which file contains the index 0.
+// TestIndicesFromZero checks that indices that count from 0 give the features x0, x1, … in any file.
 func TestIndicesFromZero(t *testing.T) {
 	for _, text := range []files{
 		{"a.svm": []byte("1 1:1 2:3\n2 1:2\n"), "b.svm": []byte("3 0:5 2:1\n1 1:1 3:2\n")},
@@ -299,17 +294,15 @@ func TestIndicesFromZero(t *testing.T) {
 		if names := b.Encoder.FeatureNames(); !slices.Equal(names, []string{"x0", "x1", "x2", "x3"}) {
 			t.Errorf("the features are %q", names)
 		}
-		// The mean of x0 is 1.25, because x0 is 5 in one row of four and 0 in the others. Other
-		// tests check the equations (XᵀX + I)w = Xᵀy of the standardized columns.
+		// The mean of x0 is 1.25, because x0 is 5 in one row of four and 0 in the others.
 		if in := b.Encoder.Inputs[0].Number; in == nil || math.Abs(in.Mean-1.25) > 4*0x1p-52 {
 			t.Errorf("x0 is %+v, want a mean of 1.25", in)
 		}
 	}
 }
 
-// TestDialect checks that the settings of CSV files also apply to files that are split into parts:
-// the model must equal the model of the same table in plain CSV, and the encoder must equal the
-// encoder that package dataset learns.
+// TestDialect checks that the settings of CSV files also apply to files that are split into parts, against the same
+// table in plain CSV and the encoder of package dataset.
 func TestDialect(t *testing.T) {
 	const seed, n = 34, 400
 	t.Logf("seed %d", seed)
@@ -366,8 +359,8 @@ func TestDialect(t *testing.T) {
 	}
 }
 
-// TestDialectsAreFound checks that files in the dialects that dataset detects give the same table
-// as the plain file, whether or not the files are cut into pieces.
+// TestDialectsAreFound checks that files in the dialects that dataset detects give the same table as the plain
+// file, also if they are cut into pieces.
 func TestDialectsAreFound(t *testing.T) {
 	const seed, n = 35, 400
 	t.Logf("seed %d", seed)
@@ -418,8 +411,7 @@ func TestDialectsAreFound(t *testing.T) {
 			t.Errorf("%s: features %q", name, got.Encoder.FeatureNames())
 		}
 	}
-	// A line with one cell too many must be an error. Its first cell is not a row name, even if the
-	// line is a piece by itself.
+	// A line with one cell too many must be an error, even if the line is a piece by itself.
 	invalid := append([]byte(write("", ",", ".", "\n")), "x,1.5,red,2\n"...)
 	p.Inputs = []string{filepath.Join(folder(t, files{"odd.csv": invalid}), "odd.csv")}
 	p.Model = filepath.Join(t.TempDir(), "m.safetensors")
@@ -460,8 +452,7 @@ func TestIDX(t *testing.T) {
 	checkNear(t, "IDX", arrays(got.Model), arrays(want.Model), 1e-10)
 }
 
-// TestEmptyColumn checks that a column that is empty in one whole file is filled with a value from
-// the other files.
+// TestEmptyColumn checks that a column that is empty in one whole file is filled with a value from the other files.
 func TestEmptyColumn(t *testing.T) {
 	dir := folder(t, map[string][]byte{"a.csv": []byte("a,b,y\n1,,2\n3,,4\n"), "b.csv": []byte("a,b,y\n1,5,2\n3,6,4\n7,6,9\n")})
 	p := Params{Learner: "ridge", Targets: []string{"y"}, Inputs: []string{filepath.Join(dir, "*")}}
@@ -471,8 +462,7 @@ func TestEmptyColumn(t *testing.T) {
 	}
 }
 
-// TestParquet checks that Parquet files of several writers, codecs and kinds of pages, with
-// numbers, booleans, texts and missing cells, give the same model as the rows in CSV.
+// TestParquet checks that Parquet files of several writers, codecs and kinds of pages give the same model as CSV.
 func TestParquet(t *testing.T) {
 	const from = "../../dataset/testdata/parquet"
 	globs := []string{filepath.Join(from, "arrow-zstd*.parquet"), filepath.Join(from, "go-gzip-v1-split.parquet"), filepath.Join(from, "arrow-none-v1.parquet")}
@@ -516,8 +506,8 @@ func TestParquet(t *testing.T) {
 	}
 }
 
-// TestFileFaults checks files that do not match the others or cannot be read: the error is one line
-// and names the file.
+// TestFileFaults checks the one-line error, with the file, for files that do not match the others or cannot be
+// read.
 func TestFileFaults(t *testing.T) {
 	rows := sparseRows(1, 60)
 	valid := asCSV(rows, "y")
@@ -545,8 +535,7 @@ func TestFileFaults(t *testing.T) {
 		for _, glob := range c.globs {
 			p.Inputs = append(p.Inputs, filepath.Join(dir, glob))
 		}
-		// Prism may report an error of the step after the failed step. Run then makes another
-		// attempt, which gives the error of the failed step.
+		// Prism may report an error of the step after the failed step. Run then makes another attempt.
 		_, err := Run(t.Context(), "prism", p, 5)
 		want := strings.ReplaceAll(c.want, "%s", dir)
 		if text := fmt.Sprint(err); text != want && text != "pipeline: "+want {
@@ -595,8 +584,8 @@ func TestPartFaults(t *testing.T) {
 	}
 }
 
-// TestBadCells checks the error for cells that make a column unusable. It must name the file and
-// the line of the first such cell, whatever the boundaries of the pieces.
+// TestBadCells checks that the error for cells that make a column unusable names the file and the line of the
+// first.
 func TestBadCells(t *testing.T) {
 	const n, badRow = 3000, 1234 // badRow is the index, counted from 0, of the row with the bad cell; the header is line 1 of the file
 	table := func(target, feature string) []byte {

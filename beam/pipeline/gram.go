@@ -48,8 +48,8 @@ func device(name string) (backend.Device, error) {
 	return dev, nil
 }
 
-// rows calls the function use with the features and targets of the piece, a block of rows at a
-// time. If there are folds, use also gets the keys of the rows.
+// rows calls use with the features and targets of the piece, a block of rows at a time, and with their keys if
+// there are folds.
 func (p filePiece) rows(ctx context.Context, par Params, plan *fitPlan, use func(x, y backend.Host[float64], keys []uint64) error) error {
 	enc := &dataset.Encoder{}
 	if err := json.Unmarshal(plan.Encoder, enc); err != nil {
@@ -81,8 +81,7 @@ func hostOf(m *mat.Dense) backend.Host[float64] {
 	return backend.Host[float64]{Rows: raw.Rows, Cols: raw.Cols, Stride: raw.Stride, Data: raw.Data}
 }
 
-// signs converts class indices to targets of ±1, as learners.Classify does. Two classes give one
-// column; more classes give one column per class.
+// signs converts class indices to targets of ±1: one column for two classes, otherwise one column per class.
 func signs(y backend.Host[float64], labels []string) backend.Host[float64] {
 	if labels == nil {
 		return y
@@ -106,8 +105,7 @@ func signs(y backend.Host[float64], labels []string) backend.Host[float64] {
 	return out
 }
 
-// fold returns the fold of the row with the key h. It mixes the key again, so that the fold is
-// independent of the row's priority in the sample.
+// fold returns the fold of the row with the key h. It is independent of the row's priority in the sample.
 func fold(h uint64, seed uint64, folds int) int {
 	return int(rowkey.Mix(h^rowkey.Mix(seed+0x6a09e667f3bcc909)) % uint64(folds))
 }
@@ -115,9 +113,8 @@ func fold(h uint64, seed uint64, folds int) int {
 // slots returns the number of separate sums, which is one for each kernel and fold.
 func (p Params) slots(plan *fitPlan) int { return len(plan.Bases) * p.Folds }
 
-// gramFn computes the sums over a piece, as one part for each kernel and fold. The key of a part
-// combines its slot, which is the index of the kernel and fold, and the group in which it is merged
-// first.
+// gramFn computes the sums over a piece, one part for each kernel and fold. The key of a part combines its slot,
+// the index of the kernel and fold, and the group in which it is merged first.
 type gramFn struct {
 	Params Params
 	group  bundleGroup
@@ -178,9 +175,8 @@ func (f *gramFn) ProcessElement(ctx context.Context, p filePiece, plan fitPlan, 
 	return nil
 }
 
-// bundleGroup determines the group in which the parts of a bundle are merged: the group of its
-// first piece. A runner that merges the parts of a bundle early then sends one part per slot. The
-// group has no effect on the sums.
+// bundleGroup is the group in which the parts of a bundle are merged: the group of its first piece. It has no
+// effect on the sums.
 type bundleGroup struct {
 	group int
 	known bool
@@ -193,8 +189,7 @@ func (g *bundleGroup) groupOf(p filePiece) int {
 	return g.group
 }
 
-// split puts the rows of fold k into buckets[k]. It does not read the keys h if there is one
-// bucket.
+// split puts the rows of fold k into buckets[k]. It does not read the keys h if there is one bucket.
 func split(buckets [][2]backend.Host[float64], x, y backend.Host[float64], h []uint64, seed uint64) {
 	if len(buckets) == 1 {
 		buckets[0] = [2]backend.Host[float64]{x, y}

@@ -53,8 +53,7 @@ func (f *measureFn) ProcessElement(ctx context.Context, p filePiece, plan fitPla
 
 func dropKey(_ int, p partialSums) partialSums { return p }
 
-// judgeFn computes the residual of a solution. If Correct is set, judgeFn also corrects the
-// solution.
+// judgeFn computes the residual of a solution. If Correct is set, judgeFn also corrects the solution.
 type judgeFn struct {
 	Params  Params
 	Correct bool
@@ -89,8 +88,8 @@ func (f *judgeFn) ProcessElement(ctx context.Context, chosen chosenModel, plan f
 	return nil
 }
 
-// measure adds the passes over the samples. Each pass measures the residual of the solution, and
-// all passes but the last correct the solution.
+// measure adds the passes over the samples. Each measures the residual of the solution, and all but the last
+// correct it.
 func measure(s beam.Scope, p Params, pieces, plan, chosen, total beam.PCollection) beam.PCollection {
 	for pass := range p.Passes {
 		s := s.Scope(fmt.Sprintf("pass %d", pass+1))

@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/internal/message"
 )
 
-// oneRuleCases returns columns of numbers with some other cells, and columns with many distinct
-// texts. want is a part of the error, or "" if the column is accepted.
+// oneRuleCases returns columns of numbers with some other cells, and columns with many distinct texts. want is a
+// part of the error, or "" if the column is accepted.
 func oneRuleCases() []oneRuleCase {
 	number := func(i int) string { return fmt.Sprint((i * 37) % 41) }
 	oneOdd := func(cell string) func(int) string {
@@ -117,10 +117,9 @@ type oneRuleCase struct {
 	want string
 }
 
-// TestOneRule checks that a table in memory, a file read in passes, and a pipeline decide the type
-// of a column in the same way. If they refuse the column, they give the same error. The test uses
-// several divisions into pieces and orders of the pieces. The column is a feature, a target of
-// numbers, or a target of classes.
+// TestOneRule checks that a table in memory, a file read in passes, and a pipeline decide the type of a column in
+// the same way, or refuse it with the same error. The column is a feature, a target of numbers, or a target of
+// classes.
 func TestOneRule(t *testing.T) {
 	const seed = 27
 	t.Logf("seed %d", seed)

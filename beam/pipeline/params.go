@@ -21,20 +21,17 @@ type Params struct {
 	Learner string // "nystrom-ridge" (""), "fourier-ridge" or "ridge"
 	// Classify states that the single target names classes, which become targets of ±1.
 	Classify bool
-	// Kernels lists the candidate kernels, in the syntax of kernels.Parse. If the list is empty,
-	// the kernel is the Gaussian whose sigma is half the median distance of 500 rows. The learner
-	// ridge has no kernel.
+	// Kernels lists the candidate kernels, in the syntax of kernels.Parse. If the list is empty, the kernel is the
+	// Gaussian whose sigma is half the median distance of 500 rows. The learner ridge has no kernel.
 	Kernels []string
 	// Lambdas lists the candidates for λ, unscaled. An empty list means λ = 1.
 	Lambdas []float64
-	// Folds is the number of folds of the cross-validation that chooses among the candidates. 0
-	// means 5 folds, or no cross-validation if there is only one candidate. The fold of a row is a
-	// function of its features.
+	// Folds is the number of folds of the cross-validation that chooses among the candidates. 0 means 5 folds, or
+	// no cross-validation if there is only one candidate.
 	Folds int
 
-	// Std makes the model keep its posterior, for standard deviations, intervals, samples and updates,
-	// as learners.NystromRidge.Std does. It needs λ > 0. For nystrom-ridge the sums take twice as many
-	// operations.
+	// Std makes the model keep its posterior, for standard deviations, intervals, samples and updates, as
+	// learners.NystromRidge.Std does. It needs λ > 0.
 	Std       bool
 	UnitScale bool // whether s² = 1, so that λ is the variance of the noise; only with Std
 
@@ -45,18 +42,17 @@ type Params struct {
 	Dialect       dataset.Dialect // dialect of CSV files
 	Seed          uint64
 	Tol           float64 // relative residual to reach; 0 means 1e-6
-	// Passes is the number of passes over the samples after the pass that computes the sums. Each
-	// pass measures the residual of the solution, and all passes except the last also correct the
-	// solution. If Passes is 0, the residual is computed from the sums.
+	// Passes is the number of passes over the samples after the pass that computes the sums. Each measures the
+	// residual, and all but the last also correct the solution. If Passes is 0, the residual is computed from the
+	// sums.
 	Passes int
 
 	Device     string // device of the workers: see backend.Open; "" means the best device
 	PieceBytes int64  // number of bytes of a CSV file that one worker reads as a unit; 0 means 32 MiB
 	WholeFiles bool   // whether files are not split into pieces
-	// Workers, if above 1, is the number of workers among which the pieces are divided. It works on
-	// runners that start a worker for each environment of a pipeline, such as Prism. Worker
-	// processes of Prism must be the program mercer-beam, which separates their metrics. 0 leaves
-	// the number to the runner; Prism then starts one worker.
+	// Workers, if above 1, is the number of workers among which the pieces are divided. It works on runners that
+	// start a worker for each environment of a pipeline, such as Prism, whose worker processes must be the program
+	// mercer-beam. 0 leaves the number to the runner; Prism then starts one worker.
 	Workers int
 }
 
@@ -64,8 +60,7 @@ const (
 	mostFunctions     = 1000 // maximum M if Functions is 0
 	defaultFolds      = 5
 	defaultPieceBytes = 32 << 20
-	// fanout is the number of groups of pieces. The sums are merged within each group first, and
-	// then the sums of the groups.
+	// fanout is the number of groups of pieces within which the sums are merged first.
 	fanout = 16
 )
 
@@ -154,8 +149,7 @@ func (p Params) check(candidates int) error {
 	return nil
 }
 
-// Learners lists the learners that Fit supports. The coefficients of these learners solve normal
-// equations, which are sums over the rows.
+// Learners lists the learners that Fit supports.
 func Learners() []string {
 	var names []string
 	for _, name := range []string{"nystrom-ridge", "fourier-ridge", "ridge"} {

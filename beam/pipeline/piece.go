@@ -131,8 +131,8 @@ const (
 	libsvmText = "LIBSVM"
 )
 
-// textOf returns the text format that the name of a file indicates, if the file may be split at
-// line ends. It returns "" if the file must be a single piece.
+// textOf returns the text format that the name of a file indicates if the file may be split at line ends, otherwise
+// "".
 func textOf(path string) string {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".csv":
@@ -168,8 +168,8 @@ func lineEnd(f io.ReadSeeker, offset, size int64) (int64, error) {
 	}
 }
 
-// chunkBytes is the number of bytes of a part that are decoded at once. It is smaller for LIBSVM,
-// because the decoded rows also contain the zeros, which the text omits.
+// chunkBytes is the number of bytes of a part that are decoded at once: fewer for LIBSVM, whose rows also have
+// zeros.
 func (p filePiece) chunkBytes() int {
 	if p.Header == nil {
 		return 1 << 20
@@ -177,9 +177,8 @@ func (p filePiece) chunkBytes() int {
 	return 4 << 20
 }
 
-// tables calls the function use with the rows of the piece in order, as a sequence of tables whose
-// sizes depend on the piece alone. Its argument from is the byte offset of the table's line 1 in
-// the file.
+// tables calls use with the rows of the piece in order, as a sequence of tables whose sizes depend on the piece
+// alone. The argument from of use is the byte offset of the table's line 1 in the file.
 func (p filePiece) tables(ctx context.Context, use func(t *dataset.Table, from int64) error) error {
 	if p.To > 0 {
 		return p.partTables(ctx, use)
@@ -204,8 +203,8 @@ func (p filePiece) file(ctx context.Context, use func(t *dataset.Table, from int
 	return s.Tables(ctx, func(t *dataset.Table) error { return use(t, 0) })
 }
 
-// fetch copies a file to this machine. The copy has no name: the system deletes it when it is
-// closed or when the process ends for any reason.
+// fetch copies a file to this machine. The copy has no name: the system deletes it when it is closed or the process
+// ends.
 func fetch(ctx context.Context, path string) (localCopy *os.File, cleanup func(), err error) {
 	fs, err := filesystem.New(ctx, path)
 	if err != nil {
@@ -313,10 +312,8 @@ func hasRow(text []byte) bool {
 	return false
 }
 
-// withFileLine returns err with the line number in the whole file. Line 1 of err is the line at
-// byte offset from. withFileLine therefore adds the number of lines before this byte. If these
-// lines cannot be counted, the new message gives the line and the byte; then `tail -c +BYTE FILE |
-// sed -n LINEp` prints the line.
+// withFileLine returns err with the line number in the whole file: it adds the number of lines before the byte
+// offset from. If these lines cannot be counted, the new message gives the line and the byte.
 func withFileLine(ctx context.Context, err error, path string, from int64) error {
 	var dataErr *dataset.Error
 	if !errors.As(err, &dataErr) {

@@ -54,8 +54,7 @@ func fit(t *testing.T, p Params) (modelfile.Bundle, *Ran) {
 	return b, result
 }
 
-// lines returns a header and the rows of a table with a column of texts and no missing cells. The
-// target y is a class if classes is set, otherwise a number.
+// lines returns a header and the rows of a table. The target y is a class if classify is set, otherwise a number.
 func lines(seed uint64, n int, classify bool) (header string, rows []string) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	for range n {
@@ -70,8 +69,8 @@ func lines(seed uint64, n int, classify bool) (header string, rows []string) {
 	return "a,b,c,y", rows
 }
 
-// write writes the rows to files and returns a glob for the files. File k has counts[k] rows; a
-// last file has the remaining rows.
+// write writes the rows to files and returns a glob for the files. File k has counts[k] rows; a last file has the
+// remaining rows.
 func write(t *testing.T, header string, rows []string, counts ...int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -113,8 +112,8 @@ func checkNear(t *testing.T, label string, got, want map[string]backend.Host[flo
 	}
 }
 
-// fitLocally fits the rows of the file in memory on this machine. It learns its own encoder from the
-// file and takes the centers or the seed of the model in b.
+// fitLocally fits the rows of the file in memory, with its own encoder and the centers or the seed of the model in
+// b.
 func fitLocally(t *testing.T, p Params, file string, b modelfile.Bundle) (learners.Model, *dataset.Encoder) {
 	t.Helper()
 	table, err := dataset.Read(file, nil)
@@ -184,18 +183,16 @@ func fitLocally(t *testing.T, p Params, file string, b modelfile.Bundle) (learne
 	return m, enc
 }
 
-// TestModelIsTheSingleMachines checks that the models agree with the models of one machine to
-// 1e-10, for several divisions into files and pieces and for another order of the rows. The cases
-// are Nyström, random features and linear ridge, for numbers and for classes, with and without an
-// intercept.
+// TestModelIsTheSingleMachines checks that the models agree with the models of one machine to 1e-10, for several
+// divisions into files and pieces and for another order of the rows.
 func TestModelIsTheSingleMachines(t *testing.T) {
 	const seed, n = 20261127, 6000
 	t.Logf("seed %d", seed)
 	for _, p := range []Params{
 		{Learner: "ridge", Lambdas: []float64{3}, Intercept: true, NoStandardize: true},
 		{Learner: "nystrom-ridge", Kernels: []string{"gaussian(sigma=0.3)"}, Functions: 50, Lambdas: []float64{1}},
-		// The condition number of this case is above 1e8. Its coefficients consist of rounding
-		// errors, also on one machine; its predictions do not.
+		// The condition number of this case is above 1e8: its coefficients consist of rounding errors, its
+		// predictions do not.
 		{Learner: "nystrom-ridge", Kernels: []string{"gaussian(sigma=1)"}, Functions: 60, Lambdas: []float64{30}, Intercept: true},
 		{Learner: "fourier-ridge", Classify: true, Kernels: []string{"matern32(sigma=2)"}, Functions: 60, Lambdas: []float64{1}, Intercept: true},
 	} {
@@ -220,9 +217,7 @@ func TestModelIsTheSingleMachines(t *testing.T) {
 				b, result := fit(t, p)
 				want, enc := fitLocally(t, p, strings.ReplaceAll(oneFile, "*", "part-000"), b)
 				got := predictions(t, b.Model, oneFile, b.Encoder)
-				// The tolerance for gaussian(sigma=1) is the rounding error of predictions, 2⁻⁵³
-				// times the condition number. The condition numbers of the other cases are below
-				// 1e5.
+				// The tolerance for gaussian(sigma=1) is 2⁻⁵³ times the condition number; the others are below 1e5.
 				tol := 1e-10
 				if len(p.Kernels) > 0 && p.Kernels[0] == "gaussian(sigma=1)" {
 					tol = 1e8 * 0x1p-53

@@ -32,8 +32,7 @@ type fitPlan struct {
 	TargetShift []float64    // the shifts of the targets; nil without an intercept
 }
 
-// sampleRows is the minimum number of rows in the sample, from which medians and distances are
-// computed.
+// sampleRows is the minimum number of rows in the sample.
 const (
 	sampleRows = 4096
 	sigmaRows  = 500
@@ -129,11 +128,9 @@ func columnsOf(enc *dataset.Encoder) int {
 	return len(enc.Outputs)
 }
 
-// encoder returns the encoder that dataset.Learn would learn from all rows. Its categories are the
-// same; its means and standard deviations agree up to rounding. A median, which replaces missing
-// numbers, is exact if the column has at most dataset.MaxCategories distinct values; otherwise it
-// is the median of the sample. The errors are those of Learn, without advice about parameters that
-// a pipeline lacks.
+// encoder returns the encoder that dataset.Learn would learn from all rows, up to rounding. The median of a column
+// with more than dataset.MaxCategories distinct values is that of the sample. The errors are those of Learn,
+// without advice about parameters that a pipeline lacks.
 func (c *census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error) {
 	e, err := c.Summary.Encoder(strings.Join(p.Inputs, ", "), p.Dialect, p.rules(), c.numbers)
 	var dataErr *dataset.Error
@@ -151,8 +148,7 @@ func (c *census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error
 	return e, err
 }
 
-// parameter returns the name of a pipeline parameter that package dataset advises to set, or "" if
-// a pipeline lacks this parameter.
+// parameter returns the name of a pipeline parameter that package dataset advises to set, or "" if there is none.
 func parameter(name string) string {
 	if name == "categorical" || name == "task=classification" {
 		return ""
@@ -174,8 +170,7 @@ func (c *census) numbers(name string) []float64 {
 	return values
 }
 
-// sampled returns the features and the targets of the sampled rows, in the order of their
-// priorities.
+// sampled returns the features and the targets of the sampled rows, in the order of their priorities.
 func (c *census) sampled(p Params, enc *dataset.Encoder) (x *mat.Dense, y backend.Host[float64], err error) {
 	var columns []dataset.Column
 	for j, name := range c.Cells {
@@ -202,8 +197,7 @@ func (c *census) sampled(p Params, enc *dataset.Encoder) (x *mat.Dense, y backen
 	return x, signs(hostOf(targets), enc.Labels), nil
 }
 
-// means returns the means of the columns of a sample. They are subtracted only to avoid
-// cancellation, so they need not be the means of all rows.
+// means returns the means of the columns of a sample, which are subtracted to avoid cancellation.
 func means(x backend.Host[float64]) []float64 {
 	m := make([]float64, x.Cols)
 	for i := range x.Rows {

@@ -47,8 +47,7 @@ func encoded(t *testing.T, e *dataset.Encoder, file string) (x, y *mat.Dense) {
 	return x, y
 }
 
-// inMemory fits the learner of p to x and y in memory. It uses the centers of the model b if b has
-// centers.
+// inMemory fits the learner of p to x and y in memory, with the centers of the model b if it has any.
 func inMemory(t *testing.T, p Params, b modelfile.Bundle, x, y mat.Matrix) uncertain {
 	t.Helper()
 	dev := backendtest.Device(t, "cpu", backend.Config{})
@@ -77,9 +76,8 @@ func inMemory(t *testing.T, p Params, b modelfile.Bundle, x, y mat.Matrix) uncer
 	return m
 }
 
-// alike fails the test unless the models agree. It compares their arrays, likelihoods, and, at the
-// rows of x, their predictions, variances and draws. tol is relative to the largest number of each
-// kind.
+// alike fails the test unless the arrays, the likelihoods, and, at the rows of x, the predictions, variances and
+// draws of the models agree. tol is relative to the largest number of each kind.
 func alike(t *testing.T, label string, got, want uncertain, x mat.Matrix, tol float64) {
 	t.Helper()
 	dev := backendtest.Device(t, "cpu", backend.Config{})
@@ -109,8 +107,7 @@ func alike(t *testing.T, label string, got, want uncertain, x mat.Matrix, tol fl
 	checkNear(t, label, list(got), list(want), tol)
 }
 
-// posteriorCases are fits whose equations have condition numbers below 1e4. Sums over rows have
-// typical relative errors of 7e-15 (package sums), so that the models must agree to 1e-10.
+// posteriorCases are fits whose equations have condition numbers below 1e4, so that the models must agree to 1e-10.
 var posteriorCases = []Params{
 	{Learner: "nystrom-ridge", Kernels: []string{"gaussian(sigma=0.5)"}, Functions: 60, Lambdas: []float64{1}},
 	{Learner: "nystrom-ridge", Kernels: []string{"2 * matern32(sigma=1)"}, Functions: 40, Lambdas: []float64{3}, Intercept: true, UnitScale: true},
@@ -119,11 +116,8 @@ var posteriorCases = []Params{
 	{Learner: "ridge", Lambdas: []float64{2}, Intercept: true, NoStandardize: true},
 }
 
-// TestPosteriorIsThatInMemory fits a model with Std, writes it to a file, reads the file, and
-// compares the result with a fit in memory to the same encoded rows. Predictions, variances, log
-// likelihoods, lower bounds of the likelihood, and draws with the same seed must agree. The fits
-// have no measuring pass, so that the squares come from the sums; or one measuring pass; or two
-// passes, with a corrected solution, and two workers.
+// TestPosteriorIsThatInMemory compares a model with Std, read from its file, with a fit in memory to the same
+// encoded rows. The fits have no, one, or two measuring passes.
 func TestPosteriorIsThatInMemory(t *testing.T) {
 	const seed, n = 20261201, 5000
 	t.Logf("seed %d", seed)
@@ -154,8 +148,8 @@ func TestPosteriorIsThatInMemory(t *testing.T) {
 	}
 }
 
-// TestModelsOfBeamAreUpdated checks that appending rows to a model of a pipeline, removing these
-// rows, and merging the models of two runs give the models of fits in memory.
+// TestModelsOfBeamAreUpdated checks that appending rows to a model of a pipeline, removing these rows, and merging
+// the models of two runs give the models of fits in memory.
 func TestModelsOfBeamAreUpdated(t *testing.T) {
 	const seed, n = 20261202, 1500
 	t.Logf("seed %d", seed)
@@ -180,10 +174,8 @@ func TestModelsOfBeamAreUpdated(t *testing.T) {
 			newX, newY := encoded(t, b.Encoder, files[2])
 			points := x.Slice(0, 30, 0, 4)
 			want := inMemory(t, p, b, x, y)
-			// The tolerance allows for the rounding errors of the likelihood, which is a difference
-			// of sums, and of Append and Remove, which multiply the triangular factor A by its
-			// transpose and factor the updated product. The condition numbers are below 1e4, and
-			// n·2⁻⁵³ is 2e-13.
+			// The tolerance allows for the rounding errors of the likelihood, of Append and of Remove. The condition
+			// numbers are below 1e4, and n·2⁻⁵³ is 2e-13.
 			const tol = 1e-8
 			appended, err := learners.Append(t.Context(), dev, fitted, newX, newY, learners.Options{})
 			if err != nil {
@@ -212,8 +204,8 @@ func TestModelsOfBeamAreUpdated(t *testing.T) {
 	}
 }
 
-// TestPredictWithBeamsPosterior checks that mercer predict prints the standard deviations and the intervals
-// of a model of the pipeline.
+// TestPredictWithBeamsPosterior checks that mercer predict prints standard deviations and intervals of a model of
+// the pipeline.
 func TestPredictWithBeamsPosterior(t *testing.T) {
 	required.Slow(t, "cases", "builds the command mercer")
 	dir := t.TempDir()

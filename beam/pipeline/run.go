@@ -21,12 +21,10 @@ type Ran struct {
 // Run fits p on the runner registered with Beam under the given name, waits, and reads the report
 // written next to the model.
 //
-// Flink, Spark and Dataflow retry the bundles of a lost worker on another worker. Prism (Beam 2.77)
-// ends the job with an error instead. Run then restarts the job, up to attempts runs in total.
-// Retries and restarts do not change the bits of the model. After an error in the data, Run does
-// not retry. It returns this error as one line, without the text that the runner adds. Prism
-// sometimes omits the reason and reports the step after the failed step. Run then makes up to ten
-// more attempts to obtain the reason.
+// If a worker is lost, Flink, Spark and Dataflow retry its bundles, and Prism (Beam 2.77) ends the job. Run then restarts
+// the job, up to attempts runs in total. Neither changes the bits of the model. An error in the data is returned as one
+// line, without the text that the runner adds. Prism sometimes omits the reason of an error; Run then makes up to
+// ten more attempts to obtain it.
 func Run(ctx context.Context, runner string, p Params, attempts int) (*Ran, error) {
 	hidden := 10
 	for attempt := 1; ; attempt++ {
@@ -64,8 +62,7 @@ func Run(ctx context.Context, runner string, p Params, attempts int) (*Ran, erro
 	}
 }
 
-// lostWorker reports whether a job ended because its worker was lost. Runners report this cause
-// only in the text of the error.
+// lostWorker reports whether a job ended because its worker was lost. Runners say so only in the text of the error.
 func lostWorker(err error) bool {
 	for _, words := range []string{"SDK worker disconnected", "worker stopped before", "worker disconnected", "panic in stage.Execute"} {
 		if strings.Contains(err.Error(), words) {
@@ -75,8 +72,7 @@ func lostWorker(err error) bool {
 	return false
 }
 
-// afterFailure reports whether err is only the failure of a step whose previous step produced no
-// output. The reason is then in the error of the previous step.
+// afterFailure reports whether err is only the consequence of a failure in the previous step.
 func afterFailure(err error) bool {
 	return strings.Contains(err.Error(), "want one value for Singleton side input")
 }

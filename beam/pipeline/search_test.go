@@ -18,8 +18,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestSearch compares the cross-validated scores, which are computed in one pass, with separate
-// fits and predictions for each fold. It also compares the chosen model with a fit to all rows.
+// TestSearch compares the cross-validated scores with separate fits and predictions for each fold, and the chosen
+// model with a fit to all rows.
 func TestSearch(t *testing.T) {
 	const seed, n, folds = 20261128, 3000, 3
 	t.Logf("seed %d", seed)
@@ -99,8 +99,8 @@ func TestSearch(t *testing.T) {
 				total += (my.At(i, 0) - f) * (my.At(i, 0) - f)
 			}
 		}
-		// The scores are computed from sums, with an error of 2⁻⁴⁰ times the squares of the
-		// targets. These squares are about 20 times the squared errors.
+		// The scores have an error of 2⁻⁴⁰ times the squares of the targets, which are about 20 times the squared
+		// errors.
 		if want := total / n; math.Abs(got.MSE-want) > 1e-9*want {
 			t.Errorf("%s, lambda %v: mse %v, want %v", got.Kernel, got.Lambda, got.MSE, want)
 		}
@@ -111,15 +111,14 @@ func TestSearch(t *testing.T) {
 	if result.Report.Kernel != best.Kernel || result.Report.Lambda != best.Lambda {
 		t.Errorf("chosen: %s, lambda %v; the least error has %s, %v", result.Report.Kernel, result.Report.Lambda, best.Kernel, best.Lambda)
 	}
-	// The pipeline fitted the chosen model to the merged sums of all folds. It must equal a fit
-	// without folds.
+	// The chosen model must equal a fit without folds.
 	p.Kernels, p.Lambdas, p.Model = []string{best.Kernel}, []float64{best.Lambda}, ""
 	refitted, _ := fit(t, p)
 	checkNear(t, "the chosen model", arrays(b.Model), arrays(refitted.Model), 1e-10)
 }
 
-// TestCensus checks that the merged censuses of parts, in any order, give the encoder that package
-// dataset learns from the whole table, also with missing cells.
+// TestCensus checks that the merged censuses of parts, in any order, give the encoder that package dataset learns
+// from the whole table, also with missing cells.
 func TestCensus(t *testing.T) {
 	dir := t.TempDir()
 	var rows []string
@@ -193,8 +192,8 @@ func TestCensus(t *testing.T) {
 			case g.Name != in.Name || (g.Number == nil) != (in.Number == nil):
 				t.Errorf("input %d is %+v, want %+v", j, g, in)
 			case in.Number != nil:
-				// The median of a column with many values is the median of the sample. Here the
-				// sample contains all distinct rows.
+				// The median of a column with many values is that of the sample, which contains all distinct rows
+				// here.
 				n, w := g.Number, in.Number
 				if n.Fill != w.Fill || math.Abs(n.Mean-w.Mean) > 1e-12*w.Scale || math.Abs(n.Scale-w.Scale) > 1e-12*w.Scale {
 					t.Errorf("%s: %+v, want %+v", in.Name, *n, *w)

@@ -15,8 +15,8 @@ import (
 type Score struct {
 	Kernel string  `json:"kernel,omitempty"`
 	Lambda float64 `json:"lambda"`
-	// MSE is the mean of (y − f(x))² over the rows and over the columns of y, where f
-	// is the model that was fitted to the other folds.
+	// MSE is the mean of (y − f(x))² over the rows and over the columns of y, where f is the model that was fitted
+	// to the other folds.
 	MSE float64 `json:"mse"`
 	// Fault is the reason why there is no score, such as singular equations.
 	Fault string `json:"fault,omitempty"`
@@ -140,9 +140,7 @@ func mergeFolds(folds []*sums.Sums, excluded int) (*sums.Sums, error) {
 	return total, nil
 }
 
-// validate scores every λ for one kernel. The sums over a fold determine the squared errors of a
-// model on the rows of the fold, so that no row is read again. Scoring takes M³/3 operations for
-// each fold and λ, in addition to nM² for the sums.
+// validate scores every λ for one kernel, by the squared errors that the sums over a fold determine.
 func (p Params) validate(ctx context.Context, dev backend.Device, plan *fitPlan, candidate int, folds []*sums.Sums) ([]Score, error) {
 	scores := make([]Score, len(p.Lambdas))
 	for i, lambda := range p.Lambdas {

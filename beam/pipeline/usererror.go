@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Runners wrap the error of a DoFn in a text of many lines. The text between these marks is the
-// message for the user.
+// Runners wrap the error of a DoFn in a text of many lines, in which these marks enclose the message for the user.
 const (
 	userErrorStart = "⟦"
 	userErrorEnd   = "⟧"
@@ -37,8 +36,8 @@ func (q runnerError) Error() string { return q.text }
 
 func (q runnerError) Unwrap() error { return q.err }
 
-// extractUserError returns an error with the text that a DoFn marked in err, or err itself if its
-// text has no marks.
+// extractUserError returns an error with the text that a DoFn marked in err, or err itself if its text has no
+// marks.
 func extractUserError(err error) (error, bool) {
 	_, text, hasStart := strings.Cut(err.Error(), userErrorStart)
 	text, _, hasEnd := strings.Cut(text, userErrorEnd)

@@ -27,8 +27,8 @@ func (f *takeFn) ProcessElement(p filePiece, emit func(filePiece)) {
 	}
 }
 
-// spread passes all pieces to the function apply or, if Params.Workers is above 1, passes the pieces
-// of every worker in a separate call. It returns the elements of all results.
+// spread passes all pieces to apply, or the pieces of each worker in a separate call if Params.Workers is above 1.
+// It returns the elements of all results.
 func spread(s beam.Scope, p Params, pieces beam.PCollection, apply func(s beam.Scope, pieces beam.PCollection) beam.PCollection) beam.PCollection {
 	if p.Workers <= 1 {
 		return apply(s, pieces)
@@ -41,8 +41,8 @@ func spread(s beam.Scope, p Params, pieces beam.PCollection, apply func(s beam.S
 	return beam.Flatten(s, results...)
 }
 
-// separate gives the steps of each worker's scope their own copy of the pipeline's environment. A
-// runner starts separate workers for separate environments.
+// separate gives the steps of each worker's scope their own copy of the pipeline's environment, for separate
+// workers.
 func separate(p *pipepb.Pipeline, workers int) error {
 	components := p.GetComponents()
 	if len(components.GetEnvironments()) != 1 {
@@ -76,8 +76,8 @@ func separate(p *pipepb.Pipeline, workers int) error {
 	return nil
 }
 
-// execute runs the pipeline on the runner. With several workers it repeats the steps of beam.Run
-// for portable runners and adds separate environments.
+// execute runs the pipeline on the runner. With several workers it repeats the steps of beam.Run for portable
+// runners.
 func execute(ctx context.Context, runner string, pipe *beam.Pipeline, workers int) (beam.PipelineResult, error) {
 	if workers <= 1 {
 		return beam.Run(ctx, runner, pipe)

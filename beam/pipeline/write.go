@@ -31,9 +31,9 @@ type Report struct {
 	Residual  float64   `json:"residual"`
 	Measured  bool      `json:"measured"` // whether the residual comes from a pass over the samples, not from the sums
 	MSE       []float64 `json:"mse"`      // mean squared error over the training rows, for each column of y
-	// LogEvidence is the log marginal likelihood of the rows under the posterior of Params.Std,
-	// summed over the targets. LogEvidenceBound is the lower bound of LogEvidence by Titsias, for
-	// nystrom-ridge only. Both are nil if Params.Std is not set.
+	// LogEvidence is the log marginal likelihood of the rows under the posterior of Params.Std, summed over the
+	// targets. LogEvidenceBound is its lower bound by Titsias, for nystrom-ridge only. Both are nil without
+	// Params.Std.
 	LogEvidence      *float64 `json:"log_evidence,omitempty"`
 	LogEvidenceBound *float64 `json:"log_evidence_bound,omitempty"`
 	Scores           []Score  `json:"scores,omitempty"`
@@ -80,8 +80,7 @@ func (f *writeFn) ProcessElement(ctx context.Context, _ []byte, plan fitPlan, ch
 	return writeFile(ctx, f.Params.Model+".json", append(report, '\n'))
 }
 
-// writeFile writes a file atomically if the file system supports renaming: a worker that is lost
-// while writing leaves no partial file.
+// writeFile writes a file atomically if the file system supports renaming.
 func writeFile(ctx context.Context, path string, data []byte) error {
 	fs, err := filesystem.New(ctx, path)
 	if err != nil {
@@ -113,8 +112,8 @@ func writeFile(ctx context.Context, path string, data []byte) error {
 	return nil
 }
 
-// bundle returns the model with its encoder, in the form that Mercer's learners restore. q is the
-// posterior, or nil.
+// bundle returns the model with its encoder, in the form that Mercer's learners restore. q is the posterior, or
+// nil.
 func (p Params) bundle(plan *fitPlan, chosen *chosenModel, q *solvers.Posterior) (*modelfile.Bundle, error) {
 	enc := &dataset.Encoder{}
 	if err := json.Unmarshal(plan.Encoder, enc); err != nil {
