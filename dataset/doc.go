@@ -31,5 +31,5 @@
 //
 // In a file of binary numbers, NaN is a missing cell and an infinity is an error.
 //
-// Errors in the data are reported as *Error, which names the file, the line, the column, the cell and the rule.
+// No input causes a panic. An error in the data is an *Error with the file, line, column, cell and rule.
 package dataset

@@ -14,10 +14,9 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/util/grpcx"
 )
 
-// bootFlags are the flags that a runner passes when it starts this program as a worker process,
-// with --environment_type PROCESS and this program as the command. This program then does the work
-// of the boot program of Beam's container: it requests the other settings from the runner. It does
-// not fetch a worker program, because it is the worker program.
+// bootFlags are the flags that a runner passes when it starts this program as a worker process, with
+// --environment_type PROCESS. This program then does the work of the boot program of Beam's container: it requests
+// the other settings from the runner.
 type bootFlags struct {
 	provision string
 	flags     *flag.FlagSet
@@ -32,9 +31,8 @@ func addBoot(flags *flag.FlagSet) *bootFlags {
 // isWorker reports whether a runner started this process as a worker.
 func (b *bootFlags) isWorker() bool { return b.provision != "" }
 
-// endWithParent ends this process soon after its parent process ends, if this process is a worker
-// or has started a worker. A runner may kill the process that it started, but not the worker
-// process that this process starts.
+// endWithParent ends this process soon after its parent process ends, if this process is a worker or has started a
+// worker.
 func (b *bootFlags) endWithParent() {
 	if !b.isWorker() && b.flags.Lookup("worker").Value.String() != "true" {
 		return
@@ -48,9 +46,8 @@ func (b *bootFlags) endWithParent() {
 	}()
 }
 
-// patience is the time for which a process waits after its worker was lost. Prism (2.77) ends the
-// job when the connection to a worker breaks. But if the process that Prism started also ends at
-// this moment, Prism may lose the record of the work in progress and wait forever.
+// patience is the time for which a process waits after its worker was lost. If it ends at the moment at which Prism
+// (2.77) notices the lost connection, Prism may wait forever.
 const patience = 20 * time.Second
 
 // start runs the worker as a separate process and waits for it.

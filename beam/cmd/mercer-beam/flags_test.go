@@ -38,8 +38,7 @@ func TestCSVFlags(t *testing.T) {
 	}
 }
 
-// TestDropFlag checks that lists of names are parsed as in mercer fit: a name that contains a comma
-// is quoted.
+// TestDropFlag checks that lists of names are parsed as in mercer fit: a name that contains a comma is quoted.
 func TestDropFlag(t *testing.T) {
 	for _, c := range []struct {
 		args    []string

@@ -2,6 +2,5 @@
 
 package main
 
-// lockFolder does nothing, because this operating system has no flock. The folders of killed processes
-// are therefore not removed.
+// lockFolder does nothing, because this operating system has no flock.
 func lockFolder(string) (release func(), ok bool) { return func() {}, false }

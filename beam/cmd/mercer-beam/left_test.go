@@ -97,9 +97,8 @@ func names(t *testing.T, dir string) (list []string) {
 	return list
 }
 
-// The method nothing checks that no process of the run remains, that the names of remaining
-// temporary files begin with except, and that the folder of the model contains only the given
-// files.
+// The method nothing checks that no process of the run remains, that the names of remaining temporary files begin
+// with except, and that the folder of the model contains only the given files.
 func (w *watched) nothing(t *testing.T, except string, files ...string) {
 	t.Helper()
 	var processes []string
@@ -137,8 +136,8 @@ func (w *watched) waitFor(t *testing.T, path string) {
 	}
 }
 
-// TestNothingIsLeft checks that no process and no unneeded file remains after a run that lost a
-// worker, a run that was asked to stop, and a run that was killed.
+// TestNothingIsLeft checks that no process and no unneeded file remains after a run that lost a worker, was asked
+// to stop, or was killed.
 func TestNothingIsLeft(t *testing.T) {
 	const seed = 20261202
 	t.Logf("seed %d", seed)
@@ -166,8 +165,7 @@ func TestNothingIsLeft(t *testing.T) {
 				t.Fatal(err)
 			}
 			<-w.exited
-			// The exit status is the value that a shell reports for a process ended by a signal
-			// (POSIX, Shell Command Language, 2.8.2).
+			// This is the status that a shell reports (POSIX, Shell Command Language, 2.8.2).
 			if code := w.ProcessState.ExitCode(); code != 128+int(c.signal) || !strings.HasSuffix("\n"+w.out.String(), "\nmercer-beam: interrupted\n") {
 				t.Errorf("it has ended with %d:\n%s", code, w.out.String())
 			}

@@ -4,9 +4,8 @@
 //	mercer-beam --target price --model price.safetensors 'data/train-*.csv'
 //	mercer predict --model price.safetensors data/new.csv
 //
-// It exits with 0 when the work is done, 1 when it failed, 2 when a flag is wrong, and 128 plus the
-// number of the signal when it was interrupted: 130 after SIGINT, which is Ctrl-C, and 143 after
-// SIGTERM.
+// It exits with 0 when the work is done, 1 when it failed, 2 when a flag is wrong, and 128 plus the number of the
+// signal when it was interrupted.
 package main
 
 import (
@@ -62,8 +61,7 @@ func (n *numbers) Set(text string) error {
 	return nil
 }
 
-// texts is a flag that holds a comma-separated list of texts; a text that contains a comma is
-// quoted, as in the lists of mercer fit.
+// texts is a flag that holds a comma-separated list of texts; a text that contains a comma is quoted.
 type texts []string
 
 func (l *texts) String() string { return strings.Join(*l, ",") }
@@ -219,8 +217,8 @@ func main() {
 	exit(err)
 }
 
-// exit ends the process: with 0, with 1 after an error, or with 128 plus the number of the signal
-// that interrupted it.
+// exit ends the process: with 0, with 1 after an error, or with 128 plus the number of the signal that interrupted
+// it.
 func exit(err error) {
 	if err == nil {
 		os.Exit(0)
@@ -232,8 +230,7 @@ func exit(err error) {
 	os.Exit(1)
 }
 
-// printed is the output of --json: the report, and the other fields that `mercer bench import`
-// reads.
+// printed is the output of --json: the report, and the other fields that `mercer bench import` reads.
 type printed struct {
 	Program string `json:"program"`
 	pipeline.Report
@@ -251,8 +248,7 @@ func run(ctx context.Context, o *options, inputs []string, out io.Writer) error 
 		return err
 	}
 	if !o.verbose {
-		// Discard the log, including errors that the runner logs: run returns these errors or makes
-		// another attempt.
+		// Discard the log: run returns the errors that the runner logs, or makes another attempt.
 		slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError + 1})))
 	}
 	runner := *runners.Runner
@@ -267,8 +263,7 @@ func run(ctx context.Context, o *options, inputs []string, out io.Writer) error 
 		}
 		*jobopts.EnvironmentType, *jobopts.EnvironmentConfig = "PROCESS", string(config)
 	}
-	// This program is the worker binary if the workers are local processes, or containers of its
-	// own operating system and architecture. Otherwise Beam compiles the worker from the source.
+	// This program is the worker binary of local processes, and of containers of its own system and architecture.
 	beside := strings.EqualFold(*jobopts.EnvironmentType, "process")
 	if err == nil && *jobopts.WorkerBinary == "" && (beside || runtime.GOOS+"/"+runtime.GOARCH == "linux/amd64") {
 		*jobopts.WorkerBinary = executable

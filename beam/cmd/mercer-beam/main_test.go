@@ -55,9 +55,8 @@ func init() {
 	filesystem.Register("endless", func(ctx context.Context) filesystem.Interface { return waiting{deadly{local.New(ctx), endless}} })
 }
 
-// deadly is the local file system, except that it kills its process by SIGKILL. The kill happens
-// once for each folder, while the process reads a file for the third time. The first read lists the
-// pieces, the second takes their census, and the third computes sums.
+// deadly is the local file system, except that it kills its process by SIGKILL, once for each folder, while the
+// process reads a file for the third time, to compute sums.
 type deadly struct {
 	filesystem.Interface
 	scheme string
@@ -94,7 +93,6 @@ func (d deadly) Size(ctx context.Context, name string) (int64, error) {
 }
 
 // waiting is the local file system with files that never end: a read blocks until it is canceled.
-// Opening a file creates the file "waits" in its folder.
 type waiting struct{ deadly }
 
 func (w waiting) OpenRead(ctx context.Context, name string) (io.ReadCloser, error) {
@@ -111,8 +109,8 @@ func (w waiting) OpenRead(ctx context.Context, name string) (io.ReadCloser, erro
 	return r, nil
 }
 
-// loggingFS is the local file system with a log: each process that opens a file appends its number
-// and the name of the file to the file "opened" in the same folder.
+// loggingFS is the local file system with a log of the process numbers and names of opened files in the file
+// "opened".
 type loggingFS struct{ deadly }
 
 const countedScheme = "counted://"
@@ -148,8 +146,8 @@ func (d dying) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestWorkerIsKilled kills the first worker process while it computes sums, and checks that the
-// model has the same bytes as the model of an undisturbed run in this process.
+// TestWorkerIsKilled kills the first worker process while it computes sums, and checks that the model has the same
+// bytes as the model of an undisturbed run.
 func TestWorkerIsKilled(t *testing.T) {
 	const seed = 20261129
 	t.Logf("seed %d", seed)

@@ -53,8 +53,7 @@ func shell(t *testing.T, dir, script string) (string, error) {
 	return string(out), err
 }
 
-// TestPages checks that the commands on the pages work unchanged, with this test binary as
-// mercer-beam.
+// TestPages checks that the commands on the pages work unchanged, with this test binary as mercer-beam.
 func TestPages(t *testing.T) {
 	required.Slow(t, "cases", "builds the command mercer")
 	executable, err := os.Executable()
@@ -105,8 +104,7 @@ func TestPageNamesTheRunner(t *testing.T) {
 	}
 }
 
-// TestPageErrors checks that the files that docs/beam.md describes lead to the two errors that the
-// page shows.
+// TestPageErrors checks that the files that docs/beam.md describes lead to the two errors that the page shows.
 func TestPageErrors(t *testing.T) {
 	executable, err := os.Executable()
 	if err != nil {
@@ -137,8 +135,7 @@ func TestPageErrors(t *testing.T) {
 	}
 }
 
-// TestProgram builds and runs the program of docs/beam.md by the commands on that page, in a
-// separate module outside the repository.
+// TestProgram builds and runs the program of docs/beam.md by the commands on that page, outside the repository.
 func TestProgram(t *testing.T) {
 	required.Slow(t, "cases", "builds a program")
 	block := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindStringSubmatch(page(t, "docs/beam.md"))

@@ -14,18 +14,16 @@ import (
 	"google.golang.org/grpc"
 )
 
-// relay passes control messages between a worker and Prism, and puts a prefix before the short names of
-// the worker's metrics. Each worker numbers its metrics itself, but Prism (2.77) has one table of short
-// names for all workers of a job, and panics if two workers use a name for metrics of different types.
+// relay passes control messages between a worker and Prism, and puts a prefix before the short names of the
+// worker's metrics: Prism (2.77) panics if two workers use a name for metrics of different types.
 type relay struct {
 	fnpb.UnimplementedBeamFnControlServer
 	runner     fnpb.BeamFnControlClient
 	id, prefix string
 }
 
-// relayed returns the control endpoint for the worker with the given id: a relay to the endpoint of the
-// runner if the worker is one of several workers of Prism (pipeline.Params.Workers), otherwise the
-// endpoint itself.
+// relayed returns the control endpoint for the worker with the given id: a relay to the endpoint of the runner if
+// the worker is one of several workers of Prism (pipeline.Params.Workers), otherwise the endpoint itself.
 func relayed(id, endpoint string) (string, error) {
 	environment := id[strings.LastIndex(id, "_")+1:]
 	if !strings.HasPrefix(environment, "go-") {
@@ -50,8 +48,8 @@ func (r *relay) GetProcessBundleDescriptor(ctx context.Context, req *fnpb.GetPro
 	return r.runner.GetProcessBundleDescriptor(grpcx.WriteWorkerID(ctx, r.id), req)
 }
 
-// Control implements fnpb.BeamFnControlServer. When one of the two connections ends, to the worker
-// or to the runner, it ends the other.
+// Control implements fnpb.BeamFnControlServer. When the connection to the worker or to the runner ends, it ends the
+// other.
 func (r *relay) Control(worker fnpb.BeamFnControl_ControlServer) error {
 	ctx, cancel := context.WithCancel(grpcx.WriteWorkerID(worker.Context(), r.id))
 	defer cancel()
@@ -68,8 +66,7 @@ func (r *relay) Control(worker fnpb.BeamFnControl_ControlServer) error {
 	return nil
 }
 
-// pass receives messages, applies change to each message and sends it, until receiving or sending
-// fails.
+// pass receives messages, applies change to each and sends it, until receiving or sending fails.
 func pass[T any](receive func() (T, error), send func(T) error, change func(T)) error {
 	for {
 		m, err := receive()

@@ -8,10 +8,8 @@ import (
 // scratchName is the name prefix of the folders of temporary files.
 const scratchName = "mercer-beam-folder-"
 
-// scratch creates a folder for the temporary files of this process and its children. The function
-// remove deletes the folder; it is needed because Beam leaves a file for each job. scratch also
-// removes the folders of earlier processes that were killed. It ignores a failure to create the
-// folder: Beam reports the error when it writes a file.
+// scratch creates a folder for the temporary files of this process and its children, which the function remove
+// deletes. It also removes the folders of earlier processes that were killed.
 func scratch() (remove func()) {
 	stale, _ := filepath.Glob(filepath.Join(os.TempDir(), scratchName+"*"))
 	for _, dir := range stale {

@@ -29,9 +29,8 @@ func jobServer(t *testing.T) string {
 	return fmt.Sprintf("localhost:%d", port)
 }
 
-// TestJobServer checks that flags alone make the command send its job over Beam's job API to a
-// server in another process. The server starts its own workers, as the servers of Flink and Spark
-// do. The model must have the same bytes as the model of a run in one process.
+// TestJobServer checks that the command sends its job over Beam's job API to a server in another process, and that
+// the model has the same bytes as the model of a run in one process.
 func TestJobServer(t *testing.T) {
 	endpoint := jobServer(t)
 	executable, err := os.Executable()
@@ -70,10 +69,9 @@ func TestJobServer(t *testing.T) {
 	}
 }
 
-// TestSeveralWorkers checks that several worker processes share the pieces, with Prism in this
-// program and with Prism as a separate job server. Each piece is read by one worker only, for the
-// census, for the sums, and for the residual. The model must have the same bytes as the model of a
-// run in one process.
+// TestSeveralWorkers checks that several worker processes share the pieces, each read by one worker only, with
+// Prism in this program and as a separate job server. The model must have the same bytes as the model of a run in
+// one process.
 func TestSeveralWorkers(t *testing.T) {
 	const workers = 3
 	executable, err := os.Executable()
@@ -145,10 +143,9 @@ func TestSeveralWorkers(t *testing.T) {
 	}
 }
 
-// TestOneOfSeveralWorkersIsKilled kills one of three worker processes of Prism while it computes
-// sums. The run is repeated, and the model has the same bytes as the model of an undisturbed run in
-// one process. If only one attempt is allowed, the run ends with an error of one line and writes no
-// model.
+// TestOneOfSeveralWorkersIsKilled kills one of three worker processes of Prism while it computes sums, and checks
+// that the repeated run gives the same bytes as an undisturbed run. With one attempt, the run ends with an error of
+// one line.
 func TestOneOfSeveralWorkersIsKilled(t *testing.T) {
 	executable, err := os.Executable()
 	if err != nil {
@@ -208,8 +205,8 @@ func TestOneOfSeveralWorkersIsKilled(t *testing.T) {
 	}
 }
 
-// TestContainer checks that the program sends its own binary for workers in containers, does not
-// need its source, and reaches the point where the runner would start the container.
+// TestContainer checks that the program sends its own binary for workers in containers, and reaches the point where
+// the runner would start the container.
 func TestContainer(t *testing.T) {
 	if runtime.GOOS+"/"+runtime.GOARCH != "linux/amd64" {
 		t.Skip("containers run linux/amd64")

@@ -32,10 +32,8 @@ type Basis struct {
 	Points   backend.Host[float64] // the centers, M×d, or the frequencies, M/2×d
 	Scale    float64               // for Fourier: see solvers.FourierProblem.Basis
 	Shift    []float64             // for Linear: subtracted from each sample to avoid cancellation; nil means 0
-	// Root, for Centers, is the upper triangle T with TᵀT = k(c, c), M×M, or empty. With a Root the
-	// functions are ψ = T⁻ᵀφ instead of φ, and the penalty of ψ is the identity. The rounding
-	// errors of the sums of ψ are not multiplied by the condition number of k(c, c). The sums then
-	// include Σ k(x, x).
+	// Root, for Centers, is the upper triangle T with TᵀT = k(c, c), M×M, or empty. With a Root the functions are ψ
+	// = T⁻ᵀφ instead of φ, the penalty of ψ is the identity, and the sums include Σ k(x, x).
 	Root backend.Host[float64]
 }
 
@@ -54,8 +52,8 @@ func (b Basis) Whitened(ctx context.Context, dev backend.Device) (Basis, error) 
 	return b, err
 }
 
-// Coef converts coefficients gamma of the functions of b to coefficients of the functions k(c, ·).
-// If b has a Root, the functions of b are the ψ, and the result is T⁻¹γ.
+// Coef converts coefficients gamma of the functions of b to coefficients of the functions k(c, ·), T⁻¹γ if b has a
+// Root.
 func (b Basis) Coef(gamma backend.Host[float64]) backend.Host[float64] {
 	beta := numeric.Clone(gamma)
 	for i := b.Root.Rows - 1; i >= 0; i-- {
@@ -80,8 +78,7 @@ func (b Basis) Sums(t int) int {
 	return count
 }
 
-// FourierBasis returns the basis of solvers.FourierProblem for the given kernel, Count
-// and Seed.
+// FourierBasis returns the basis of solvers.FourierProblem for the given kernel, Count and Seed.
 func FourierBasis(ctx context.Context, k kernels.Kernel, d, count int, seed uint64) (Basis, error) {
 	p := solvers.FourierProblem{Kernel: k, Count: count, Seed: seed}
 	omega, scale, err := p.Basis(ctx, d)
@@ -134,8 +131,8 @@ type header struct {
 	Rooted   bool
 }
 
-// MarshalBinary returns the length of a JSON header, the header, the points, the shift, and the
-// upper triangle of Root by rows.
+// MarshalBinary returns the length of a JSON header, the header, the points, the shift, and the upper triangle of
+// Root by rows.
 func (b Basis) MarshalBinary() ([]byte, error) {
 	h := header{Kind: b.Kind, Features: b.Features, Points: b.Points.Rows, Scale: math.Float64bits(b.Scale), Shifted: b.Shift != nil, Rooted: b.Root.Rows > 0}
 	if b.Kernel != nil {
@@ -289,8 +286,8 @@ func (p *deviceBasis) fill(dst backend.Matrix[float64], x backend.Host[float64])
 	return nil
 }
 
-// Penalty returns the matrix S of the penalty βᵀSβ: for Centers without a Root it is the lower triangle
-// of k(C, C), otherwise an empty matrix, which means the identity.
+// Penalty returns the matrix S of the penalty βᵀSβ: the lower triangle of k(C, C) for Centers without a Root,
+// otherwise an empty matrix, which means the identity.
 func (b Basis) Penalty(q backend.Backend[float64]) (backend.Host[float64], error) {
 	if b.Kind != Centers || b.Root.Rows > 0 {
 		return backend.Host[float64]{}, nil

@@ -16,20 +16,16 @@
 //
 //	|δ| ≤ γ_r Σ_i |φ_p(x_i) φ_q(x_i)|,  γ_r = ru / (1 − ru),  u = 2⁻⁵³
 //
-// (Higham 2002, Accuracy and Stability of Numerical Algorithms, § 3.1). Sums of more rows are pairs
-// of float64, and each addition has an error of at most 2⁻¹⁰⁴ of its result. For N parts with
-// entries of one sign the error is at most (N−1)·2⁻¹⁰⁴ of the sum. Therefore, for n samples in any
-// number of shards, read in any order,
+// (Higham 2002, Accuracy and Stability of Numerical Algorithms, § 3.1). Sums of more rows are pairs of float64,
+// whose additions have a relative error of at most 2⁻¹⁰⁴. For n samples in any number of shards, read in any order,
 //
 //	|ΦᵀΦ computed − ΦᵀΦ| ≤ (γ_4096 + n 2⁻¹⁰⁴) |Φ|ᵀ|Φ| < 4.6e-13 |Φ|ᵀ|Φ|
 //
-// and the error is typically √4096·u = 7e-15 of |Φ|ᵀ|Φ|. In practice this bound does not grow with
-// n, unlike the bound γ_n for sums in float64. The condition number κ bounds the effect on the
-// solution of Hβ = z: ‖δβ‖/‖β‖ ≤ 2κ(H)‖δH‖/‖H‖ to first order. The relative error of β is thus at
-// most 1e-10 up to κ(H) ≈ 1e4 for typical sums, and up to κ(H) = 100 in the worst case.
+// and the error is typically √4096·u = 7e-15 of |Φ|ᵀ|Φ|. With the condition number κ, the solution of Hβ = z
+// satisfies ‖δβ‖/‖β‖ ≤ 2κ(H)‖δH‖/‖H‖ to first order. The relative error of β is thus at most 1e-10 up to κ(H) ≈ 1e4
+// for typical sums, and up to κ(H) = 100 in the worst case.
 //
-// The sums over given rows have the same bits on every worker. If only the order of the merges
-// changes, the pairs of float64 agree up to a relative error of N·2⁻¹⁰⁴. After rounding to one
-// float64, an entry differs with a probability of about N·2⁻⁵¹. The model therefore has the same
-// bits for any number of workers, and also if a worker is lost and replaced.
+// The sums over given rows have the same bits on every worker. If only the order of N merges changes, an entry
+// rounded to float64 differs with a probability of about N·2⁻⁵¹. The model therefore has the same bits for any
+// number of workers, and also if a worker is lost and replaced.
 package sums

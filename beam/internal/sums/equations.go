@@ -38,19 +38,15 @@ type equationSolution struct {
 	iters    int                   // steps of refinement
 }
 
-// equationSteps is the maximum number of steps of refinement. Each step takes O(M²). Refinement
-// ends when a step does not halve the residual.
+// equationSteps is the maximum number of steps of refinement, which ends when a step does not halve the residual.
 const equationSteps = 20
 
-// solve solves e on dev by the Cholesky factor of G + λS and steps of refinement with the residual
-// in float64: O(M³) operations, and memory for 2M² + 3Mt numbers. tol is the relative residual to
-// reach, where 0 means 1e-6. memory limits the bytes on the device, where 0 means all free memory.
+// solve solves e on dev by the Cholesky factor of G + λS and steps of refinement with the residual in float64. tol
+// is the relative residual to reach, where 0 means 1e-6. memory limits the bytes on the device, where 0 means all
+// free memory.
 //
-// If the matrix is singular to working precision, its diagonal is increased before the
-// factorization, as for solvers.Normal. The increase is the matrix's rounding error, 4ε times the
-// trace; if the factorization fails again, the increase is 1000 times as large. Refinement removes
-// the effect of this increase. solve does not modify e, and returns the same errors as
-// solvers.SolveNystrom.
+// If the matrix is singular to working precision, its diagonal is increased before the factorization, as for
+// solvers.Normal, and refinement removes the effect. solve returns the same errors as solvers.SolveNystrom.
 func (e *equations) solve(ctx context.Context, dev backend.Device, tol float64, memory int64) (*equationSolution, error) {
 	if tol == 0 {
 		tol = 1e-6
@@ -159,8 +155,7 @@ func (e *equations) factor(b backend.Backend[float64], h, l backend.Matrix[float
 	return numeric.ExplainPivot(pivot, "they are not positive definite at function %d (pivot %.3g): {raise $lambda|use fewer $centers|use fewer $features}", pivot.Index+1, pivot.Value)
 }
 
-// refine repeats β ← β + (LLᵀ)⁻¹(z − Hβ) from β = 0 (Björck 1987), as long as each step halves
-// the residual.
+// refine repeats β ← β + (LLᵀ)⁻¹(z − Hβ) from β = 0 (Björck 1987), as long as each step halves the residual.
 func (e *equations) refine(b backend.Backend[float64], mem *run.Arena, h backend.Matrix[float64], l stream.Factored, tol float64, res *equationSolution) error {
 	m, t := e.right.Rows, e.right.Cols
 	var beta, r, step backend.Matrix[float64]

@@ -30,8 +30,8 @@ func normalSums(phi, y backend.Host[float64]) (g, z backend.Host[float64]) {
 	return g, z
 }
 
-// TestEquationsAgree compares solutions of the equations with those of package solvers, for random
-// Fourier features and for centers.
+// TestEquationsAgree compares solutions of the equations with those of package solvers, for random Fourier features
+// and for centers.
 func TestEquationsAgree(t *testing.T) {
 	const n, d, m, seed = 300, 3, 40, 20260901
 	t.Logf("seed %d", seed)
@@ -72,9 +72,8 @@ func TestEquationsAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Let H = ΦᵀΦ + λI. ‖H‖ ≤ tr ΦᵀΦ + λ = n + λ, since the squares of a row of Φ sum to 1, and the
-	// eigenvalues of H are ≥ λ. Therefore the condition number is at most n/λ + 1. Sums of n terms
-	// have rounding errors of at most n·ε times |Φ|ᵀ|Φ|.
+	// The condition number of ΦᵀΦ + λI is at most n/λ + 1, because the squares of a row of Φ sum to 1. Sums of n
+	// terms have rounding errors of at most n·ε times |Φ|ᵀ|Φ|.
 	tol := (n/lambda + 1) * n * 0x1p-53
 	checkNear := func(name string, got, want backend.Host[float64], scale float64) {
 		t.Helper()
@@ -121,8 +120,8 @@ func TestEquationsAgree(t *testing.T) {
 	}
 }
 
-// TestEquationsSingular checks that equations with a matrix of rank one are solved with an
-// increased diagonal, and that a negative definite matrix is refused.
+// TestEquationsSingular checks that equations with a matrix of rank one are solved, and that a negative definite
+// matrix is refused.
 func TestEquationsSingular(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	g, z := backend.NewHost[float64](3, 3), backend.NewHost[float64](3, 1)

@@ -11,9 +11,8 @@ import (
 const (
 	// PanelRows is the number of rows of a panel: enough for a Syrk to run at full speed.
 	PanelRows = 512
-	// PlainRows is the number of rows whose products are added in float64 on the device before
-	// their sum is added to the pairs of float64. One such addition takes as long as the products
-	// of about 10 rows.
+	// PlainRows is the number of rows whose products are added in float64 on the device before their sum is added
+	// to the pairs of float64, which takes as long as the products of about 10 rows.
 	PlainRows = 8 * PanelRows
 )
 
@@ -21,9 +20,8 @@ const (
 //
 //	Z = [Φ | Y − y₀ | 1],  q = M + t + 1 columns
 //
-// The sums are ΦᵀΦ, ΦᵀY, YᵀY, Φᵀ1, Yᵀ1 and n: the lower triangle of ZᵀZ, packed by rows. If the
-// basis has a Root, the last sum is Σ k(x, x). The Gatherer buffers rows until a panel is full.
-// Only one goroutine at a time may use a Gatherer.
+// The sums are ΦᵀΦ, ΦᵀY, YᵀY, Φᵀ1, Yᵀ1 and n: the lower triangle of ZᵀZ, packed by rows. If the basis has a Root,
+// the last sum is Σ k(x, x). Only one goroutine at a time may use a Gatherer.
 type Gatherer struct {
 	b       backend.Backend[float64]
 	phi     *deviceBasis
@@ -49,8 +47,7 @@ func newPanel(d, t int, shift []float64) panel {
 	return panel{x: backend.NewHost[float64](PanelRows, d), y: backend.NewHost[float64](PanelRows, t), shift: shift}
 }
 
-// add checks each row and adds it to the panel. It calls multiply for each full panel; multiply
-// must empty the panel.
+// add checks each row and adds it to the panel. It calls multiply, which must empty the panel, when it is full.
 func (p *panel) add(x, y backend.Host[float64], check func(row []float64) error, multiply func() error) error {
 	if x.Cols != p.x.Cols || y.Cols != p.y.Cols || x.Rows != y.Rows {
 		return fmt.Errorf("sums: features are %d×%d and targets %d×%d, but rows must have %d features and %d targets", x.Rows, x.Cols, y.Rows, y.Cols, p.x.Cols, p.y.Cols)
@@ -82,14 +79,13 @@ func (p *panel) rows() (x, y backend.Host[float64]) {
 	return p.x.View(0, 0, p.filled, p.x.Cols), p.y.View(0, 0, p.filled, p.y.Cols)
 }
 
-// GathererBytes returns the bytes of a Gatherer for q columns of Z and d features, without the
-// basis: q² numbers on the device and on the host, a panel, and 16 bytes for each sum.
+// GathererBytes returns the bytes of a Gatherer for q columns of Z and d features, without the basis.
 func GathererBytes(q, d int) int64 {
 	return 16*int64(q)*int64(q) + 8*PanelRows*int64(q+2*d+1) + Bytes(Triangle(q))
 }
 
-// NewGatherer allocates a Gatherer for rows with t targets. targetShift, y₀, is subtracted from the
-// targets of each row to avoid cancellation; nil means zeros. Free releases the memory.
+// NewGatherer allocates a Gatherer for rows with t targets. targetShift, y₀, is subtracted from the targets of each
+// row to avoid cancellation; nil means zeros. Free releases the memory.
 func NewGatherer(dev backend.Device, basis Basis, t int, targetShift []float64) (*Gatherer, error) {
 	if err := basis.Check(); err != nil {
 		return nil, err
@@ -194,8 +190,8 @@ func (g *Gatherer) fold() error {
 	return nil
 }
 
-// Take returns the sums over the rows added since the last Take and resets them. Their bits depend
-// only on these rows and their order, not on earlier rows.
+// Take returns the sums over the rows added since the last Take and resets them. Their bits depend only on these
+// rows and their order.
 func (g *Gatherer) Take() (*Sums, error) {
 	if err := g.multiply(); err != nil {
 		return nil, err

@@ -14,8 +14,7 @@ import (
 //
 //	Φᵀe, M×t by rows; 1ᵀe, t; Σ e², t
 //
-// It subtracts ΦB + b from Y before it sums, as solvers.SolveNystrom does. The error of the
-// residual is therefore relative to e rather than to ΦᵀY.
+// It subtracts ΦB + b from Y before it sums, so that the error of the residual is relative to e.
 type Measurer struct {
 	b         backend.Backend[float64]
 	phi       *deviceBasis
@@ -139,8 +138,8 @@ type Measured struct {
 	gradient backend.Host[float64] // Φᵀ(y − Φβ − b) − λSβ, M×t
 }
 
-// Measure computes the residual of sol from measured, the sums of a Measurer. s holds the sums of a
-// Gatherer over the same rows. tol is the tolerance to which the residual will be compared.
+// Measure computes the residual of sol from measured, the sums of a Measurer. s holds the sums of a Gatherer over
+// the same rows. tol is the tolerance to which the residual will be compared.
 func (p Problem) Measure(ctx context.Context, dev backend.Device, s, measured *Sums, sol *Solution, tol float64) (*Measured, error) {
 	m, t := p.Basis.Size(), p.Targets
 	if measured.Len() != MeasuredLen(m, t) || measured.Rows != s.Rows {
@@ -188,7 +187,7 @@ func (p Problem) Correct(ctx context.Context, dev backend.Device, s *Sums, sol *
 	if err != nil {
 		return nil, err
 	}
-	// The correction needs only a low accuracy, which is why tol is 0.5.
+	// The correction needs only a low accuracy.
 	e.right = measured.gradient
 	res, err := e.solve(ctx, dev, 0.5, 0)
 	if err != nil {

@@ -25,8 +25,7 @@ type Problem struct {
 	Intercept   bool
 }
 
-// Solution holds β and b of a Problem. They apply to features and targets as given to Add, before
-// any shift.
+// Solution holds β and b of a Problem, for features and targets as given to Add, before any shift.
 type Solution struct {
 	Beta      backend.Host[float64] // M×t; for Fourier, the coefficients of the scaled functions
 	Intercept []float64
@@ -37,8 +36,8 @@ type Solution struct {
 	Squares []float64
 }
 
-// equations unpacks s. If there is an intercept, it subtracts Φᵀ1 1ᵀΦ/n from ΦᵀΦ and Φᵀ1 1ᵀy/n from Φᵀy, where 1
-// is the vector of ones. The differences are pairs of float64, so that no accuracy is lost if φ is far from 0.
+// equations unpacks s. If there is an intercept, it centers ΦᵀΦ and Φᵀy with pairs of float64, so that no accuracy
+// is lost if φ is far from 0.
 func (p Problem) equations(ctx context.Context, dev backend.Device, s *Sums) (*equations, error) {
 	m, t := p.Basis.Size(), p.Targets
 	q := m + t + 1
@@ -57,9 +56,8 @@ func (p Problem) equations(ctx context.Context, dev backend.Device, s *Sums) (*e
 		if p.Intercept {
 			ih, il := s.high[packedIndex(q-1, i)], s.low[packedIndex(q-1, i)]
 			jh := s.high[packedIndex(q-1, j)] / e.rows
-			// Subtract the product of the sums of columns i and j, divided by n. The product of the
-			// high parts is exact as the pair (ph, pl). The error of the other products is smaller
-			// than the rounding error of this pair.
+			// Subtract the product of the sums of columns i and j, divided by n. The product of the high parts is
+			// exact as the pair (ph, pl).
 			ph := ih * jh
 			pl := math.FMA(ih, jh, -ph)
 			jl := (math.FMA(-jh, e.rows, s.high[packedIndex(q-1, j)]) + s.low[packedIndex(q-1, j)]) / e.rows
@@ -91,8 +89,8 @@ func (p Problem) equations(ctx context.Context, dev backend.Device, s *Sums) (*e
 	return e, err
 }
 
-// Solve solves p for the sums of all rows. It uses only the fields Memory and Tol of par. It
-// returns the same errors as solvers.SolveNystrom.
+// Solve solves p for the sums of all rows. It uses only the fields Memory and Tol of par. It returns the same
+// errors as solvers.SolveNystrom.
 func (p Problem) Solve(ctx context.Context, dev backend.Device, s *Sums, par solvers.StreamParams) (*Solution, error) {
 	if err := p.Basis.Check(); err != nil {
 		return nil, err
@@ -134,9 +132,9 @@ func (p Problem) intercept(e *equations, sol *Solution) {
 	}
 }
 
-// Squares returns Σ_i (y_i − f(x_i))² of each target over the rows of s, which may differ from the rows to
-// which sol was fitted. With v = (−β; 1; −b) and Z as in Gatherer this is vᵀZᵀZv. Its terms cancel and are
-// therefore added as pairs of float64. A negative result is a rounding error, and is replaced by 0.
+// Squares returns Σ_i (y_i − f(x_i))² of each target over the rows of s, which may differ from the rows to which
+// sol was fitted. With v = (−β; 1; −b) and Z as in Gatherer this is vᵀZᵀZv, added as pairs of float64. A negative
+// result is a rounding error, and is replaced by 0.
 func (p Problem) Squares(s *Sums, sol *Solution) ([]float64, error) {
 	m, t := p.Basis.Size(), p.Targets
 	if s.Len() != p.Basis.Sums(t) {
@@ -146,8 +144,7 @@ func (p Problem) Squares(s *Sums, sol *Solution) ([]float64, error) {
 	squares := make([]float64, t)
 	c := make([]float64, m)
 	for k := range t {
-		// Convert the intercept to the shifted targets and functions, over which the sums are
-		// computed.
+		// Convert the intercept to the shifted targets and functions, over which the sums are computed.
 		b := sol.Intercept[k]
 		if p.TargetShift != nil {
 			b -= p.TargetShift[k]
@@ -180,9 +177,9 @@ func (p Problem) Squares(s *Sums, sol *Solution) ([]float64, error) {
 	return squares, nil
 }
 
-// Posterior returns the Gaussian process whose mean is sol, a solution of p for the sums s. The
-// slice squares holds Σ_i (y_i − f(x_i))² of each target. A basis of the kind Centers needs a Root.
-// If unit is set, the scale s² of the process is 1; otherwise see stream.Posterior.
+// Posterior returns the Gaussian process whose mean is sol, a solution of p for the sums s. squares holds Σ_i (y_i
+// − f(x_i))² of each target. A basis of the kind Centers needs a Root. If unit is set, the scale s² of the process
+// is 1; otherwise see stream.Posterior.
 func (p Problem) Posterior(ctx context.Context, dev backend.Device, s *Sums, sol *Solution, squares []float64, unit bool) (*stream.Posterior, error) {
 	if p.Basis.Kind == Centers && p.Basis.Root.Rows == 0 || !(p.Lambda > 0) {
 		return nil, errors.New("sums: a posterior needs a basis whose penalty is the identity, and lambda > 0")
@@ -224,8 +221,8 @@ func (p Problem) Posterior(ctx context.Context, dev backend.Device, s *Sums, sol
 	return stream.PosteriorOf(ctx, dev, q, e.sum(), p.Basis.Root, mean)
 }
 
-// constant reports whether target j is constant up to rounding. Let ȳ be the target's mean. If the
-// target is not constant and y₀ is in its range, Σ(y − ȳ)² is at least Σ(y − y₀)²/n.
+// constant reports whether target j is constant up to rounding. If it is not, and the shift y₀ is in its range, Σ(y
+// − mean y)² is at least Σ(y − y₀)²/n.
 func (p Problem) constant(s *Sums, j int) bool {
 	y, ones := p.Basis.Size()+j, p.Basis.Size()+p.Targets
 	square, sum := s.Value(packedIndex(y, y)), s.Value(packedIndex(ones, y))

@@ -8,8 +8,7 @@ import (
 	"slices"
 )
 
-// Sums holds sums over a set of rows, each as a pair of float64. Sums of different rows are merged
-// in any order. The zero value holds no rows.
+// Sums holds sums over a set of rows, each as a pair of float64. The zero value holds no rows.
 type Sums struct {
 	Rows int64 // number of rows
 	high []float64
@@ -38,8 +37,8 @@ func (s *Sums) Add(i int, v float64) {
 	s.high[i], s.low[i] = addOne(s.high[i], s.low[i], v)
 }
 
-// Merge adds o, the sums of other rows, to s and does not change o. It returns an error if the
-// numbers of sums differ.
+// Merge adds o, the sums of other rows, to s and does not change o. It returns an error if the numbers of sums
+// differ.
 func (s *Sums) Merge(o *Sums) error {
 	if o.Len() == 0 && o.Rows == 0 {
 		return nil
@@ -63,7 +62,7 @@ func (s *Sums) Clone() *Sums {
 	return &Sums{Rows: s.Rows, high: slices.Clone(s.high), low: slices.Clone(s.low)}
 }
 
-// Bytes returns the length of the encoding of count sums, which Beam sends between workers.
+// Bytes returns the length of the encoding of count sums.
 func Bytes(count int) int64 { return 16 + 16*int64(count) }
 
 // MarshalBinary returns the number of rows, the number of sums, the high parts and the low parts:

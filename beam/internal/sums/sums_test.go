@@ -94,8 +94,7 @@ func gather(t testing.TB, dev backend.Device, p Problem, x, y backend.Host[float
 	return takeAll(t, g, x, y, parts)
 }
 
-// takeAll adds the parts of the rows to g one after the other, and returns the result of g.Take after
-// each part.
+// takeAll adds the parts of the rows to g one after the other, and returns the result of g.Take after each part.
 func takeAll(t testing.TB, g interface {
 	Add(x, y backend.Host[float64]) error
 	Take() (*Sums, error)
@@ -136,8 +135,7 @@ func merged(t testing.TB, list []*Sums) *Sums {
 	return list[0]
 }
 
-// shards divides the rows, in their order or shuffled, into the given number of parts of random
-// sizes.
+// shards divides the rows, in their order or shuffled, into the given number of parts of random sizes.
 func shards(r *rand.Rand, n, count int, shuffled bool) [][]int {
 	rows := make([]int, n)
 	for i := range rows {
@@ -159,8 +157,7 @@ func shards(r *rand.Rand, n, count int, shuffled bool) [][]int {
 	return parts
 }
 
-// TestGathererBound checks that the sums differ from sums in arithmetic of 200 bits by at most the
-// bound in the package's comment.
+// TestGathererBound compares the sums with sums in arithmetic of 200 bits, by the bound in the package's comment.
 func TestGathererBound(t *testing.T) {
 	const seed, n, d = 20261123, 9000, 4
 	t.Logf("seed %d", seed)
@@ -207,8 +204,7 @@ func TestGathererBound(t *testing.T) {
 	}
 }
 
-// bases returns a problem of each kind of basis. beta and intercept are the solution of package
-// solvers on one machine.
+// bases returns a problem of each kind of basis, with the solution of package solvers on one machine.
 func bases(t *testing.T, dev backend.Device, x, y backend.Host[float64], intercept bool) map[string]struct {
 	p         Problem
 	beta      backend.Host[float64]
@@ -222,8 +218,7 @@ func bases(t *testing.T, dev backend.Device, x, y backend.Host[float64], interce
 	}
 	const lambda = 2.0
 	data := solvers.InMemory(x, y, nil, nil)
-	// Tol is small, because the relative error of the coefficients is Tol times the condition
-	// number, and the condition number is at least about 100.
+	// The relative error of the coefficients is Tol times the condition number, which is at least about 100.
 	par := solvers.StreamParams{Method: solvers.Normal, Tol: 1e-14}
 	problem := func(b Basis) Problem {
 		p := Problem{Basis: b, Targets: y.Cols, Lambda: lambda, Intercept: intercept}
@@ -268,8 +263,7 @@ func bases(t *testing.T, dev backend.Device, x, y backend.Host[float64], interce
 	return list
 }
 
-// TestAnySharding checks that the model agrees with the model of one machine to 1e-10 for any
-// shards in any order, with and without an intercept.
+// TestAnySharding checks that the model agrees with the model of one machine to 1e-10 for any shards in any order.
 func TestAnySharding(t *testing.T) {
 	const seed, n, d = 20261124, 12000, 3
 	t.Logf("seed %d", seed)
@@ -298,8 +292,8 @@ func TestAnySharding(t *testing.T) {
 	}
 }
 
-// checkSolution fails the test if a coefficient differs by more than tol times the largest coefficient, and
-// returns the largest relative difference.
+// checkSolution fails the test if a coefficient differs by more than tol times the largest, and returns the largest
+// relative difference.
 func checkSolution(t *testing.T, name string, sol *Solution, beta backend.Host[float64], intercept []float64, tol float64) (maxError float64) {
 	t.Helper()
 	maxAbs := 0.0
@@ -317,8 +311,8 @@ func checkSolution(t *testing.T, name string, sol *Solution, beta backend.Host[f
 	return maxError
 }
 
-// TestSameBits checks that the sums of the same parts have the same bits if they are merged in any
-// order and by any tree. Therefore replacing a worker does not change the result.
+// TestSameBits checks that the sums of the same parts have the same bits if they are merged in any order and by any
+// tree.
 func TestSameBits(t *testing.T) {
 	const seed, n, d = 20261125, 20000, 3
 	t.Logf("seed %d", seed)
@@ -341,9 +335,7 @@ func TestSameBits(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// Merging in another order changes the sums by at most 50·2⁻¹⁰⁴ times |Φ|ᵀ|Φ|, which is
-		// below 2n. The high parts are therefore equal, except with a probability of about 1e-13
-		// that one of the 2000 entries is rounded to another float64.
+		// Another order rounds one of the 2000 entries to another float64 with a probability of about 1e-13.
 		if !slices.Equal(got.high, want.high) {
 			t.Fatal("the order of merging changes the bits")
 		}
@@ -399,8 +391,8 @@ func TestEncoding(t *testing.T) {
 	}
 }
 
-// TestMeasure checks that the residual of a solution is as small as rounding errors, that
-// perturbing the coefficients raises the residual, and that Correct removes the perturbation.
+// TestMeasure checks that the residual of a solution is as small as rounding errors, that perturbing the
+// coefficients raises it, and that Correct removes the perturbation.
 func TestMeasure(t *testing.T) {
 	const seed, n, d = 20261126, 5000, 3
 	t.Logf("seed %d", seed)
@@ -436,8 +428,7 @@ func TestMeasure(t *testing.T) {
 			t.Errorf("%s: the residual is %.3g", name, accurate.Residual)
 		}
 		for j, v := range sol.Squares {
-			// sol.Squares is computed from the sums. The limit is the rounding error of a sum of n
-			// squares of targets of about 1.
+			// The limit is the rounding error of a sum of n squares of targets of about 1.
 			if limit := 1e-9 * n; math.Abs(v-accurate.Squares[j]) > limit {
 				t.Errorf("%s: squares %v from the sums, %v from the samples", name, v, accurate.Squares[j])
 			}
@@ -460,8 +451,8 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// TestMeasureOrthogonalTarget checks that the residual is small for the target x² on points on both
-// sides of 0, for which Φᵀy consists only of rounding errors.
+// TestMeasureOrthogonalTarget checks that the residual is small for the target x² on points on both sides of 0, for
+// which Φᵀy consists only of rounding errors.
 func TestMeasureOrthogonalTarget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, n := range []int{3, 20, 1000, 5000} {

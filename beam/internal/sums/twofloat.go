@@ -14,9 +14,8 @@ func quickTwoSum(a, b float64) (s, e float64) {
 	return s, b - (s - a)
 }
 
-// add returns (ah + al) + (bh + bl) with a relative error below 3·2⁻¹⁰⁶ for any signs (Joldes,
-// Muller and Popescu 2017, Tight and rigorous error bounds for basic building blocks of double-word
-// arithmetic, algorithm 6).
+// add returns (ah + al) + (bh + bl) with a relative error below 3·2⁻¹⁰⁶ for any signs (Joldes, Muller and Popescu
+// 2017, Tight and rigorous error bounds for basic building blocks of double-word arithmetic, algorithm 6).
 func add(ah, al, bh, bl float64) (h, l float64) {
 	sh, sl := twoSum(ah, bh)
 	th, tl := twoSum(al, bl)
