@@ -93,8 +93,8 @@ func (l *logit) gain(p *point, metric metric) (float64, error) {
 //	θ ← θ − η(1 − t/T) (mean of the batch's gradients + λW/Σw)
 //
 // in step t of T (Defazio, Cutkosky, Mehta and Mishchenko 2023, Optimal linear decay learning rate schedules and
-// further refinements). A rate η of 0 means the inverse of a bound on the curvature of the mean loss, 2/(mean
-// ‖x̃‖² + 1).
+// further refinements). A rate η of 0 means 2/(m + 1) for the mean m of ‖x − x̄‖², where (m + 1)/2 bounds the
+// curvature of the mean loss.
 func (l *logit) stochastic(rate float64, batch, epochs int, seed uint64, report func(fraction float64) error) (backend.Host[float64], error) {
 	theta := l.zero()
 	r := rand.New(rand.NewPCG(seed, 0))

@@ -177,9 +177,9 @@ func (l *logit) metricOf(s stage) (metric, error) {
 	return &diagonalMetric{l: l}, nil
 }
 
-// floor returns a lower bound on the diagonal element of feature p in M, divided by the mean of p(1−p): the sum of
-// 1e-10 Σ w(x − x̄)², as rounding errors may be equally large, and of 1e5 roundings of x̄ for each sample, because
-// the gradient of a feature with less variance consists of rounding errors.
+// floor returns a lower bound on the diagonal element of feature p in M, divided by the mean of p(1−p). A smaller
+// element would consist of rounding errors: the bound is 1e-10 of the feature's sum of squares, plus 1e5 roundings
+// of its mean for each sample.
 func (l *logit) floor(p int) float64 {
 	floor := 1e-10*l.square[p] + math.SmallestNonzeroFloat64
 	if l.mean != nil {

@@ -259,8 +259,7 @@ type stage struct {
 }
 
 // stages chooses the stages by their numbers of operations. A stage begins when the preceding stage has taken the
-// expected number of operations of this stage. In all, the stages take at most twice the operations of the faster
-// stage.
+// expected number of operations of this stage, so that the stages take at most twice the operations of the faster one.
 func (l Params) stages(f *logit) []stage {
 	const lasting = math.MaxInt32
 	newton := stage{Newton, 1e-9, 100, false, lasting}

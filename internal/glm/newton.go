@@ -67,8 +67,7 @@ func hessianBytes(n, d, c int) int64 {
 func hessianRows(d int) int { return max(64, 1<<19/(d+1)) }
 
 // newtonStep returns H⁻¹·gradient at the point of the last eval. If Cholesky fails although λ > 0, it increases
-// the diagonal of H by its rounding error, or slightly more, which shortens the step but does not change the
-// minimum.
+// the diagonal of H by about its rounding error, which shortens the step.
 func (l *logit) newtonStep(gradient backend.Host[float64]) (backend.Host[float64], error) {
 	b, m := l.t.B, l.d+1
 	size := m * l.c

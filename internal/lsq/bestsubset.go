@@ -16,11 +16,11 @@ import (
 //	min over w of ‖z − A_S w‖² + penalty·|S|,  |S| ≤ maxSize
 //
 // for a vector z, by the branch and bound of Gatu and Kontoghiorghes (2006), Branch-and-bound algorithms for
-// computing the best-subset regression models. Each node of the tree has fixed columns and free columns, of which
-// its children remove some. The node stores the triangle R of the QR factorization of its free columns, and Qᵀz.
-// The search prunes a child if the residual of all its columns, plus the penalty of its smallest subset, is not
-// below the best objective so far. If the first i free columns are linearly dependent, the search examines no
-// subset that contains all of them, because a smaller subset spans the same space.
+// computing the best-subset regression models. Each node of the tree has fixed columns and free columns. Its
+// children remove free columns. The node stores the triangle R of the QR factorization of its free columns, and
+// Qᵀz. The search prunes a child if the residual of all its columns, plus the penalty of its smallest subset, is
+// not below the best objective so far. It examines no subset that contains a linearly dependent set of leading
+// free columns.
 type bestSubsets struct {
 	ctx     context.Context
 	maxSize int     // maximum size of S

@@ -16,8 +16,8 @@ import (
 //	y_i − f₋ᵢ(x_i) = c_i = e_i/(1 − h_i)
 //	f₋ᵢ(x) = f(x) − c_i (√w_i z_iᵀL⁻¹(x − x̄) + w_i/Σw)
 //
-// e_i = y_i − f(x_i) is the residual, and h_i = ‖z_i‖² + w_i/Σw the leverage with z_i = √w_i L⁻¹(x_i −
-// x̄). XᵀX + λI = LLᵀ, where X has the rows √w_i (x_i − x̄). Without an intercept, x̄ and w_i/Σw are 0.
+// for the residual e_i = y_i − f(x_i) and the leverage h_i = ‖z_i‖² + w_i/Σw, where z_i = √w_i L⁻¹(x_i − x̄). L is
+// the Cholesky factor of XᵀX + λI, and X has the rows √w_i (x_i − x̄). Without an intercept, x̄ and w_i/Σw are 0.
 type Jackknife struct {
 	c         *Samples
 	l, z      backend.Host[float64] // the lower triangle L, d×d, and the rows z_i, n×d

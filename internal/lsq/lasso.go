@@ -217,9 +217,8 @@ func (s *lassoState) settled(t *run.Task, mu float64, l Lasso) (bool, error) {
 	if s.stalls++; s.gap < s.stallGap/2 || s.stallGap == 0 {
 		s.stallGap, s.stalls = s.gap, 0
 	}
-	// s.rounding estimates the rounding error of the gap, a difference of numbers near ‖y‖²/2 or of larger numbers
-	// if large weights cancel each other. The iteration may end when the gap stops decreasing and is at most
-	// s.rounding.
+	// s.rounding estimates the rounding error of the gap, a difference of numbers near ‖y‖²/2 or, if large weights
+	// cancel each other, of larger numbers.
 	s.rounding = float64(len(s.w)) * epsilon * (s.total + size + mu*ones + ones*norm/mu*math.Abs(s.total-cw))
 	// If μ = 0, the formula gives ½‖r‖², which is not a useful bound. Use the largest estimated decrease of the
 	// objective by a change of one weight.

@@ -269,7 +269,7 @@ func minimumNorm(t *run.Task, w, a, z backend.Host[float64], norms []float64, ra
 				numeric.Axpy(-v, b.Row(p), residual)
 			}
 		}
-		if rank < min(k, d) { // a correction by R₁₁ is accurate for each element of x, but one by B only relative to ‖x‖
+		if rank < min(k, d) { // a correction by R₁₁ is accurate for each element of x
 			solveUpper(a.View(0, 0, rank, rank), residual)
 			for p, v := range residual {
 				x[order[p]] += v / (norms[order[p]] / maxNorm)

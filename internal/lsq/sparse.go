@@ -14,9 +14,9 @@ import (
 )
 
 // sparseColumns represents the centered columns √w(x_p − x̄_p) of sparse samples, where √w is the vector of the
-// √w_i, by the sparse vectors s_p = √w·x_p and the means x̄_p. A dense vector is represented by a vector u and a
-// number t, and means u + t√w. It is orthogonal to √w if there is an intercept; its product with column p is then
-// s_pᵀu + t Σw x̄_p.
+// √w_i, by the sparse vectors s_p = √w·x_p and the means x̄_p. A vector u and a number t represent the dense
+// vector u + t√w. Its product with column p is s_pᵀu + t Σw x̄_p, because with an intercept it is orthogonal to
+// √w.
 type sparseColumns struct {
 	x        backend.CSR[float64] // s_p, one row for each feature
 	y        backend.Host[float64]

@@ -176,8 +176,7 @@ func condition(l backend.Host[float64]) float64 {
 }
 
 // pivotedCholesky overwrites the lower triangle of g with the first rank columns of a Cholesky factor with
-// complete pivoting. It stops when no remaining diagonal element exceeds tol. Row i of the factor is row order[i]
-// of g.
+// complete pivoting, until no remaining diagonal element exceeds tol. Row i of the factor is row order[i] of g.
 func pivotedCholesky(ctx context.Context, g backend.Host[float64], tol float64) (order []int, rank int, err error) {
 	n := g.Rows
 	order = make([]int, n)

@@ -10,12 +10,11 @@ import (
 )
 
 // A pivot of a Cholesky factorization that is 0 in exact arithmetic is computed as a rounding error of either
-// sign. Potrf returns an error for negative pivots, the functions below also for positive pivots that are rounding
+// sign. Potrf returns an error for negative pivots, and the functions below for positive pivots that are rounding
 // errors.
 
 // PivotTol is the fraction of a diagonal element of a matrix below which a pivot of its Cholesky factorization is
-// a rounding error. It grows with the square root of the given number of terms, which are subtracted from the
-// element.
+// a rounding error. It grows with the square root of the number of terms of the pivot.
 func PivotTol(terms float64) float64 { return 8 * Epsilon * math.Sqrt(terms) }
 
 // RoundedPivot calls CheckPivots with the bounds of PivotTol. The slice factorDiag is the diagonal of a factor, and

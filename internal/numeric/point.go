@@ -36,7 +36,7 @@ func SamplePoints(k kernels.Kernel, x Points) (Points, error) {
 	}
 	points, err := kernels.TrainingPoints(n, values)
 	if err != nil {
-		if x.CheckRule(k, "x") == nil { // x may already be points: repeated objects can make the number of rows equal to the number of columns
+		if x.CheckRule(k, "x") == nil { // x may already be points, although it is square
 			return x, nil
 		}
 		return x, fmt.Errorf("x: %w", err)

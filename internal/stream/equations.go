@@ -179,7 +179,7 @@ func (w *Equations) forEachPiece(f func(p piece) error) error {
 		if err := usePiece(first, r, x); err != nil {
 			return err
 		}
-		return w.releasePiece(x) // dense samples need no wait: the host reads the next piece while the device works on this piece
+		return w.releasePiece(x) // waits only for sparse samples
 	})
 	w.allOnDevice = err == nil && w.storedPieces == AllPieces
 	return err

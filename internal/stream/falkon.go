@@ -182,9 +182,8 @@ func (c *Centers) Root(ctx context.Context, dev backend.Device) (backend.Host[fl
 	return h, err
 }
 
-// factor computes T in the upper triangle of t, and leaves arbitrary numbers in the lower triangle. It adds a
-// number to the diagonal, at first the rounding error and then larger numbers, because rounding may make k(c, c)
-// indefinite.
+// factor computes T in the upper triangle of t; the lower triangle becomes arbitrary. It adds a number to the
+// diagonal, at first the rounding error, because rounding may make k(c, c) indefinite.
 func (c *Centers) factor(b backend.Backend[float64], t backend.Matrix[float64]) (added float64, err error) {
 	j := numeric.Jitter{Uplo: backend.Upper, Added: 4 * numeric.Epsilon * numeric.Trace(c.Points.Diagonal(c.Kernel)), Growth: 100, MaxAttempts: 5}
 	err = numeric.FactorJittered(&j, b, t, func() error { c.gramUpper(b, t); return nil })

@@ -23,10 +23,10 @@ func GradientBytes(n, m, d, t int, centers bool) int64 {
 // Normal, and s and p must be the solution and the posterior for pre. Gradient treats the centers, and the random
 // numbers that determine the frequencies, as constants. It takes one pass, and 3nM² + 4M³ operations.
 //
-// The chain rule is applied to the derivatives with respect to Φ = k(X, c), S = k(c, c) = TᵀT and k(x_i, x_i),
-// where β and s² are constants because they are optimal. Let V = ΦT⁻¹, v̄ the weighted mean of its rows, H = AAᵀ,
-// γ = Tβ, and r the n×t residuals. Let N be Σw, or Σw − 1 with an intercept, and Q_j the element j of p.Quadratic,
-// divided by s_j². Then
+// The chain rule is applied to the derivatives with respect to Φ = k(X, c), S = k(c, c) and k(x_i, x_i) for t
+// outputs, where β and s² are constants because they are optimal. With T, A and s² of p, let V = ΦT⁻¹, v̄ the
+// weighted mean of its rows, H = AAᵀ and γ = Tβ. Let r be the n×t residuals, N the number Σw, or Σw − 1 with an
+// intercept, and Q_j the element j of p.Quadratic, divided by s_j².
 //
 //	∂/∂Φ = W(V(tI/λ − tH⁻¹) + t1v̄ᵀH⁻¹ + r diag(1/λs²)γᵀ)T⁻ᵀ,  ∂/∂k(x_i, x_i) = −tw_i/2λ
 //	∂/∂S = T⁻¹(tI − tλH⁻¹/2 − tH/2λ − tΣw v̄v̄ᵀ/2λ − γ diag(1/2s²)γᵀ)T⁻ᵀ

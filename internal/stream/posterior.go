@@ -28,11 +28,10 @@ type Posterior struct {
 	Factors backend.Host[float64]
 	Shift   []float64 // A⁻¹T⁻ᵀΦᵀW1/Σw for Φ without centering, M numbers; nil without an intercept
 	Weight  float64   // Σw over the samples
-	// Scale holds s² of each output: 1 if Unit is set, and otherwise Quadratic/(N + (1 − M/N)R/λ). R is
-	// ResidualTrace if N > M and otherwise 0, and N is Σw, or Σw − 1 with an intercept. For N ≤ 0, s² is 1. The
-	// term with R corrects the estimate Quadratic/N, which counts the variation of r as noise. It follows from a
-	// process in which r has independent values at the samples (Snelson and Ghahramani 2006), with leverages of
-	// the samples that add up to at most M.
+	// Scale holds s² of each output: 1 if Unit is set, and otherwise Quadratic/(N + (1 − M/N)R/λ), where N is Σw,
+	// or Σw − 1 with an intercept. R is ResidualTrace if N > M and otherwise 0. For N ≤ 0, s² is 1. The term with
+	// R follows from a process in which r has independent values at the samples (Snelson and Ghahramani 2006),
+	// because Quadratic/N would count the variation of r as noise.
 	Scale  []float64
 	Unit   bool
 	Lambda float64 // λ of the penalty
@@ -402,7 +401,8 @@ func (p *Posterior) SampleBytes(dev backend.Device, n, count int) int64 {
 	return numeric.Total(numeric.DensePoints(p.Factors).PlacedBytes(dev.F64(), p.Factors.Rows), numeric.Bytes(elements))
 }
 
-// Sample returns count draws of f + b at the n points, as columns, minus the mean and divided by s. Each draw is
+// Sample returns count draws of f + b at the n points, as columns, minus the mean and divided by s. With T and A
+// of p.Factors, each draw is
 //
 //	√λ ((ΦT⁻¹A⁻ᵀ − 1ūᵀ)z + z₀/√Σw) + Cr,  CCᵀ = k(X, X) − ΦS⁻¹Φᵀ
 //

@@ -30,9 +30,8 @@ func sourceOf(x, y backend.Host[float64], weights []float64, rows int) Source {
 }
 
 // TestEquationsAreDense compares the solutions for both preconditioners with the solution of dense normal
-// equations on the host, for several sizes of pieces and numbers of stored pieces, with some weights of 0. If all
-// pieces are stored, the samples must be read only once. The tolerance is 1e-10, the bound on the residual, times
-// the condition number of H.
+// equations on the host. If all pieces are stored, the samples must be read only once. The tolerance is 1e-10, the
+// bound on the residual, times the condition number of H.
 func TestEquationsAreDense(t *testing.T) {
 	const n, d, m, columns, lambda = 9000, 3, 7, 2, 0.3 // n fills three pieces
 	x, y, centers := backendtest.Normal(1, n, d), backendtest.Normal(2, n, columns), backendtest.Normal(3, m, d)

@@ -38,14 +38,13 @@ const updateRows = 512
 // and b, for the same basis and λ. It needs the previous solution, and takes O(rM²) operations for r samples and
 // O(M³) for the factors.
 //
-// Let v = T⁻ᵀφ. Let v̄ and ȳ be the weighted means before the update, Σw the total weight after it, and ΔΣ the sum
-// over the added samples, or minus the sum over the removed ones. The update of AAᵀ − λI = Σ w (v − v̄)(v − v̄)ᵀ
-// is
+// Let v = T⁻ᵀφ, v̄ and ȳ the weighted means before the update, Σw the total weight after it, and ΔΣ the sum over
+// the added samples, or minus the sum over the removed ones. For AAᵀ − λI = Σ w (v − v̄)(v − v̄)ᵀ the update is
 //
 //	AAᵀ ← AAᵀ + ΔΣ w (v − v̄)(v − v̄)ᵀ − ddᵀ/Σw,  d = ΔΣ w (v − v̄)
 //
-// The updates of AAᵀTβ = Σ w (v − v̄)(y − ȳ) and of Σ w (y − ȳ)² have the same form. Without an intercept v̄, ȳ
-// and d are 0.
+// and it has the same form for AAᵀTβ = Σ w (v − v̄)(y − ȳ) and Σ w (y − ȳ)². Without an intercept v̄, ȳ and d are
+// 0.
 func (p *Posterior) Update(ctx context.Context, dev backend.Device, phi Basis, x numeric.Points, y backend.Host[float64], weights []float64, sign float64, beta backend.Host[float64], bias []float64) (q *Posterior, b backend.Host[float64], c []float64, err error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()
@@ -70,9 +69,8 @@ func (p *Posterior) Update(ctx context.Context, dev backend.Device, phi Basis, x
 	return u.finish()
 }
 
-// Merge returns the posterior and the solution for the samples of both p and other. The arguments beta and bias
-// hold the solutions for p and for other. Both posteriors must have the same λ and T. Merge takes O(M³)
-// operations.
+// Merge returns the posterior and the solution for the samples of both p and other, whose solutions are beta and
+// bias. Both posteriors must have the same λ and T. Merge takes O(M³) operations.
 func (p *Posterior) Merge(ctx context.Context, dev backend.Device, phi Basis, other *Posterior, beta [2]backend.Host[float64], bias [2][]float64) (q *Posterior, b backend.Host[float64], c []float64, err error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()

@@ -95,7 +95,7 @@ func freeSigmoid(values, sign, weight []float64) (a, b float64) {
 		da, db := -(hbb*ga-hab*gb)/det, -(haa*gb-hab*ga)/det
 		slope, step := ga*da+gb*db, 1.0
 		for ; step >= 1e-10; step /= 2 {
-			if next := loss(a+step*da, b+step*db); next <= value+1e-4*step*slope+16*0x1p-52*value { // accept an increase by a rounding error, because the last steps change the loss by less than this error
+			if next := loss(a+step*da, b+step*db); next <= value+1e-4*step*slope+16*0x1p-52*value { // accept an increase by a rounding error
 				a, b, value = a+step*da, b+step*db, next
 				break
 			}

@@ -68,10 +68,9 @@ func descentWork(k kernels.Kernel, points numeric.Points) int {
 	return 4 * gram
 }
 
-// descend solves the problem of s, which must not be shrunk. It stops when the violation of the optimality
-// conditions is at most Tol and the duality gap is at most Tol/1000 of the objective. The argument work limits the
-// number of reads and writes of elements of w. If descend does not converge, it returns nil, and SMO can continue
-// from s.
+// descend solves the problem of s, which must not be shrunk, until the violation of the optimality conditions is
+// at most Tol and the duality gap is at most Tol/1000 of the objective. The argument work limits the reads and
+// writes of elements of w. If descend does not converge, it returns nil, and SMO can continue from s.
 func (s *smo) descend(work int) (*Result, error) {
 	alpha, f := slices.Clone(s.alpha), slices.Clone(s.f)
 	d := newDescent(s)

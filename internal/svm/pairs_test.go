@@ -67,7 +67,7 @@ func testSharedGram(t *testing.T, dev backend.Device, n int) {
 		if d := math.Abs(g.Objective - w.Objective); !(d <= g.Duality+w.Duality) {
 			t.Errorf("pair %d: objectives %v and %v differ by %v, the duality gaps are %v and %v", pair, g.Objective, w.Objective, d, g.Duality, w.Duality)
 		}
-		if !(g.Duality <= 2*float64(n)*tol) { // the gap is Σ α_i g_i with violations g_i of at most tol, and α_i ≤ 1
+		if !(g.Duality <= 2*float64(n)*tol) { // violations of at most tol, times α_i ≤ 1
 			t.Errorf("pair %d: duality gap %v", pair, g.Duality)
 		}
 	}

@@ -289,7 +289,7 @@ func (c *RowCache) Fetch(list []int) error {
 	if len(list) > c.Capacity() {
 		return fmt.Errorf("row cache: %d rows were requested at once, but the cache holds at most %d rows", len(list), c.Capacity())
 	}
-	for _, i := range list { // mark the cached rows as used, so that missing rows replace other rows
+	for _, i := range list { // missing rows must replace other rows
 		if c.slot[i] >= 0 {
 			c.hits++
 			c.touch(c.slot[i])
@@ -364,9 +364,8 @@ func (c *RowCache) compute(list []int) error {
 // stagedBytes is the memory for a block of columns of K, which fits in the second- or third-level cache.
 const stagedBytes = 2 << 20
 
-// write computes the rows of K for the samples x in the given slots. The backend writes rows of consecutive slots
-// in place. For other slots write computes blocks of columns and copies them, because a call for each slot would
-// pack all samples for each row.
+// write computes the rows of K for the samples x in the given slots: in place for consecutive slots, and otherwise
+// in blocks of columns, because a call for each slot would pack all samples for each row.
 func (c *RowCache) write(slots []int, x backend.Matrix[float64]) error {
 	n := c.host.Rows
 	if slots[len(slots)-1]-slots[0] == len(slots)-1 && slices.IsSorted(slots) {
@@ -393,7 +392,7 @@ func (c *RowCache) write(slots []int, x backend.Matrix[float64]) error {
 
 // gather returns the samples of a list as a matrix on the device.
 func (c *RowCache) gather(list []int) (backend.Matrix[float64], error) {
-	if c.host.Sparse != nil && len(list) == 1 { // use the sample on the device: copying it again would take as long as a row of K
+	if c.host.Sparse != nil && len(list) == 1 { // a copy of the sample would take as long as a row of K
 		return c.x.View(list[0], 0, 1, c.host.Cols), nil
 	}
 	if c.host.Sparse != nil {

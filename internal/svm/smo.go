@@ -307,7 +307,7 @@ func (s *smo) workingSize() int {
 }
 
 func (s *smo) row(i int) int {
-	if i < s.n { // avoid a division, which takes longer than all other operations on an element
+	if i < s.n { // avoid a slow division
 		return i
 	}
 	return i % s.n

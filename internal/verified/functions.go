@@ -203,9 +203,8 @@ func Cos(a Ball) Ball { return circular(a, 0) }
 // Sin returns sin(a).
 func Sin(a Ball) Ball { return circular(a, 3) }
 
-// circular returns cos(a + shift·π/2). With a = k·π/2 + r, |r| < 0.8, the result is ±cos(r) or ±sin(r), computed
-// by its power series. The terms alternate in sign, so that the truncation error is less than the first omitted
-// term.
+// circular returns cos(a + shift·π/2) as ±cos(r) or ±sin(r), where a = k·π/2 + r and |r| < 0.8. The terms of the
+// power series alternate in sign, so that the truncation error is less than the first omitted term.
 func circular(a Ball, shift int) Ball {
 	if !(math.Abs(a.Hi) <= 0x1p30) {
 		return unbounded

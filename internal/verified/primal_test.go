@@ -135,7 +135,7 @@ func fourier(k kernels.Kernel) primal {
 					return verified.Sin(angle.Eval(r.Frequencies.Row(j-pairs), x))
 				}
 			}},
-			lambda: verified.Mul(verified.Exact(p.Lambda), angle.Eval([]float64{float64(pairs)}, []float64{1})), // λ·pairs, because the φ_j are not divided by √pairs
+			lambda: verified.Mul(verified.Exact(p.Lambda), angle.Eval([]float64{float64(pairs)}, []float64{1})), // the φ_j are not divided by √pairs
 			phi: func(j int, x []float64) *big.Float {
 				c, s := bigCosSin(bigKernel(inner, r.Frequencies.Row(j%pairs), x))
 				if j < pairs {
@@ -268,7 +268,7 @@ func TestPrimalBounds(t *testing.T) {
 		table += "\n"
 	}
 	t.Log("\n" + table)
-	if sharp := all.ways[0].ratios; !(median(sharp) <= 2) { // the correction makes a bound about as large as the error
+	if sharp := all.ways[0].ratios; !(median(sharp) <= 2) { // a bound is about as large as the error
 		t.Errorf("the median of bound/error is %g", median(sharp))
 	}
 	if *writeTable {

@@ -57,15 +57,13 @@ func (r *Roundoff) fill(q backend.Backend[float64], dst, x, z backend.Matrix[flo
 // residuals, and h = Φ̃ᵀWr̂ − Pβ.
 //
 //   - The error of β is e = (Φ̃ᵀWΦ̃ + P)⁻¹(Φ̃ᵀW(r − r̂) + h).
-//   - Let ψ = P^−½(φ(x) − φ̄). Then |(φ(x) − φ̄)ᵀe| ≤ ‖ψ‖(‖W^½(r − r̂)‖/2 + ‖h‖/√μ), because s/(s² + 1) ≤ 1/2 for
-//     each singular value s of W^½Φ̃P^−½.
+//   - Let ψ = P^−½(φ(x) − φ̄) and F = ‖W^½(r − r̂)‖/2 + ‖h‖/√μ. Then |(φ(x) − φ̄)ᵀe| ≤ ‖ψ‖F, because s/(s² + 1) ≤
+//     1/2 for each singular value s of W^½Φ̃P^−½.
 //   - ‖P^−½φ(x)‖ is at most √(k(x, x)/λ) for P = λ(k(x_j, x_l)) and a positive semidefinite k. For P = λI it is at
 //     most ‖x‖/√λ for the coordinates, and √(D/λ) for D cosines and D sines.
-//   - The formulas of ErrorBound hold if N is twice the factor of ‖ψ‖, divided by √λ, or by √(λ/D) for D cosines
-//     and sines.
+//   - The formulas of ErrorBound hold for N = 2F/√λ, or N = 2F/√(λ/D) for cosines and sines.
 //
-// The rounding errors of r̂, of h and of the means are bounded as in System.Rounded, with |φ_j(x)| ≤ √k(x,
-// x)·√k(x_j, x_j).
+// The rounding errors of r̂, of h and of the means are bounded as in System.Rounded.
 func (s *Primal) Rounded(ctx context.Context, q backend.Backend[float64], f *Expansion, r *Roundoff) (*ErrorBound, error) {
 	w := &primalRounded{Primal: s, q: q, f: f, r: r, size: make([]float64, f.Alpha.Cols), targets: make([]primalSums, f.Alpha.Cols)}
 	bySums := s.Sums != nil && r.constant && r.points.Sparse == nil // if k(x, x) depends on x, the sums do not bound it
@@ -114,7 +112,7 @@ type primalRounded struct {
 	roundings       int                   // number of samples in the largest block, plus the number of blocks
 	n               int
 	mass, root      float64 // Σ w_i, and the largest √k(x_i, x_i)
-	mean, meanError float64 // Σ w_i √k(x_i, x_i), and the same sum with the factors ε_i of Roundoff for the sample weights w_i
+	mean, meanError float64 // Σ w_i √k(x_i, x_i) and Σ w_i ε_i √k(x_i, x_i), with the ε_i of Roundoff
 	targets         []primalSums
 }
 

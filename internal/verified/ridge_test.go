@@ -450,7 +450,7 @@ func TestRidgeBounds(t *testing.T) {
 				for _, n := range n {
 					for _, illConditioned := range []bool{false, true} {
 						selected := required.Subset(3, lambdas)
-						if n == largest { // limit the time of the largest n: one set of samples and two values of λ for each kernel, and only one kernel unless the table is written
+						if n == largest { // limit the time of the largest n
 							if illConditioned != (i%2 == 0) || !*writeTable && i != 2 {
 								continue
 							}

@@ -39,7 +39,7 @@ const (
 	functionUlps = 4        // largest error of an elementary function, in units of the last place
 	tiny         = 0x1p-600 // exceeds the effect of underflow on a kernel value
 	largestValue = 0x1p300  // largest kernel value for which the bound holds
-	directLimit  = 16       // maximum number of features for which a device whose field direct is set sums squared differences
+	directLimit  = 16       // maximum number of features for which a device sums squared differences if Roundoff.direct is set
 	perOctave    = 4        // number of intervals in which propagate treats each octave of the range of a statistic
 	octaves      = 100      // number of octaves; the first interval of a range ends at 2⁻¹⁰⁰ times the end of the range
 )
@@ -136,7 +136,7 @@ func (r *Roundoff) setRatios(ratios []float64, x *numeric.Points, first int) {
 	}
 	for s := range r.stats {
 		maxMeasure := r.maxMeasures[s]
-		if s := &r.stats[s]; s.Kind == kernels.SqDist && r.origin != nil && s.Scale == nil { // the formula of measures, without a function call for each point
+		if s := &r.stats[s]; s.Kind == kernels.SqDist && r.origin != nil && s.Scale == nil { // as in measures, without a function call for each point
 			limit := maxMeasure / (1 + float64(x.Cols+4)*0x1p-50) * (1 - 0x1p-50)
 			for i := range ratios {
 				if v := squaredDistance(x.Dense.Row(first+i), r.origin); !(v <= limit) {
@@ -180,8 +180,7 @@ func (r *Roundoff) relative(ratio float64) float64 {
 }
 
 // root returns an upper bound on √k(x, x) for row i of x, where v is the computed k(x, x) with a relative error of
-// at most ε. The bound is at least √(2⁻⁵⁴⁰), so that ε times two roots exceeds the effect of underflow on a kernel
-// value.
+// at most ε. The bound is at least √(2⁻⁵⁴⁰), because of the effect of underflow on a kernel value.
 func (r *Roundoff) root(v float64, x numeric.Points, i int) float64 {
 	if r.waves {
 		return 1
