@@ -24,18 +24,17 @@ import (
 
 const module = "github.com/mercer-go/mercer"
 
-// A layer is a folder of the module. Its packages may import each other, the packages of the
-// folders in the field internal, and the external modules in the field external. A folder inside a
-// layer may be a layer of its own. The imports of tests are not restricted.
+// A layer is a folder of the module. Its packages may import each other, the packages of the folders in internal,
+// and the external modules in external. A folder inside a layer may be a layer of its own. Tests may import any
+// package.
 type layer struct {
 	folder   string
 	internal []string
 	external []string
 }
 
-// layers lists the allowed imports, beginning with the lowest layer. A package belongs to the first
-// layer whose folder contains it. An import that is not listed here needs a reason in the commit
-// that adds it.
+// layers lists the allowed imports, beginning with the lowest layer. A package belongs to the first layer whose
+// folder contains it. A new import needs a reason in the commit that adds it.
 var layers = []layer{
 	// Test suites call package required to select the cases of short tests.
 	{folder: "kernels/kerneltest", internal: []string{"kernels", "internal/required"}, external: []string{"gonum.org/v1/gonum"}},
@@ -49,8 +48,7 @@ var layers = []layer{
 	{folder: "kernels", internal: []string{"internal/count", "internal/suggest", "internal/elementary"}},
 	// backendtest uses the error bounds of kerneltest for kernel values.
 	{folder: "backend/backendtest", internal: []string{"backend", "kernels", "kernels/kerneltest", "internal/flop", "internal/required"}},
-	// check validates the arguments of backend methods. flop counts the operations of these
-	// methods.
+	// check validates the arguments of backend methods. flop counts the operations of these methods.
 	{folder: "internal/check", internal: []string{"backend", "kernels", "host"}},
 	{folder: "internal/flop"},
 	{folder: "internal/pages"},
@@ -63,8 +61,8 @@ var layers = []layer{
 	{folder: "gonum", internal: []string{"backend", "internal/count"}, external: []string{"gonum.org/v1/gonum"}},
 	{folder: "solvers/solvertest", internal: []string{"solvers", "backend", "backend/backendtest", "internal/markov", "internal/required", "kernels"}},
 	{folder: "internal/adjoint", internal: []string{"backend", "kernels", "internal/count", "internal/message", "internal/run"}},
-	// numeric has small numeric functions for all solvers. It uses gonum's sums of slices and
-	// accepts gonum's matrices.
+	// numeric has small numeric functions for all solvers. It uses gonum's sums of slices and accepts gonum's
+	// matrices.
 	{folder: "internal/numeric", internal: []string{"backend", "kernels", "internal/count", "internal/message", "internal/run"}, external: []string{"gonum.org/v1/gonum/floats", "gonum.org/v1/gonum/mat"}},
 	{folder: "internal/selection"},
 	{folder: "internal/lowrank", internal: []string{"backend", "kernels", "internal/numeric", "internal/run", "internal/elementary"}},
@@ -77,8 +75,8 @@ var layers = []layer{
 	// spectrum computes the Fourier coefficients of smooth functions with package nufft.
 	{folder: "internal/spectrum", internal: []string{"internal/elementary", "internal/nufft", "internal/run", "kernels"}, external: []string{"gonum.org/v1/gonum/integrate/quad"}},
 	{folder: "internal/band", internal: []string{"backend", "internal/numeric", "internal/run", "internal/elementary"}},
-	// The learners, and the solvers of their optimization problems, use gonum's matrices and the
-	// vectors of gonum's BLAS.
+	// The learners, and the solvers of their optimization problems, use gonum's matrices and the vectors of gonum's
+	// BLAS.
 	{folder: "internal/attempt", internal: []string{"solvers", "backend", "kernels", "internal/count"}},
 	{folder: "internal/evidence", internal: []string{"solvers", "backend", "kernels", "internal/attempt", "internal/numeric", "internal/elementary"}, external: []string{"gonum.org/v1/gonum"}},
 	{folder: "internal/glm", internal: []string{"solvers", "backend", "kernels", "internal/count", "internal/lowrank", "internal/message", "internal/numeric", "internal/run", "internal/elementary"}, external: []string{"gonum.org/v1/gonum"}},
@@ -90,9 +88,8 @@ var layers = []layer{
 	// run handles cancellation and progress of long calls in solvers and learners.
 	{folder: "internal/run", internal: []string{"backend", "internal/planned", "internal/elementary"}},
 	{folder: "solvers", internal: []string{"backend", "kernels", "internal/atomicfile", "internal/band", "internal/count", "internal/flop", "internal/krylov", "internal/lowrank", "internal/markov", "internal/message", "internal/nufft", "internal/numeric", "internal/precision", "internal/rowkey", "internal/run", "internal/spectrum", "internal/stream", "internal/elementary"}},
-	// The external modules unpack the pages of Parquet files (klauspost/compress and
-	// andybalholm/brotli), read JSON (go-json-experiment/json), and read and write the metadata of
-	// Arrow files (flatbuffers).
+	// The external modules unpack the pages of Parquet files (klauspost/compress and andybalholm/brotli), read JSON
+	// (go-json-experiment/json), and read and write the metadata of Arrow files (flatbuffers).
 	{folder: "dataset", internal: []string{"host", "internal/count", "internal/message", "internal/pages", "internal/rowkey", "internal/selection", "internal/spread", "internal/suggest", "internal/tfidf"}, external: []string{"gonum.org/v1/gonum", "github.com/klauspost/compress", "github.com/andybalholm/brotli", "github.com/go-json-experiment/json", "github.com/google/flatbuffers"}},
 	{folder: "learners/learnertest", internal: []string{"learners", "learners/validate", "dataset", "solvers", "solvers/solvertest", "backend", "internal/required"}, external: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/validate", internal: []string{"learners", "dataset", "solvers", "backend", "gonum", "internal/count", "internal/numeric", "internal/planned", "internal/pool", "internal/run", "internal/elementary"}, external: []string{"gonum.org/v1/gonum"}},
@@ -261,8 +258,8 @@ func TestPackageComments(t *testing.T) {
 	}
 }
 
-// withoutExample lists folders whose packages need no example, because no program imports them or
-// the packages in the folders below. The value says what the packages are for.
+// withoutExample lists folders whose packages need no example, because no program imports them, with their
+// purposes.
 var withoutExample = map[string]string{
 	"backend/backendtest":   "for tests of backends",
 	"kernels/kerneltest":    "for tests of kernels",
@@ -279,8 +276,7 @@ var withoutExample = map[string]string{
 	"internal/bench/report": "what the command writes of bench",
 }
 
-// TestPackagesHaveExamples checks that every package that a program may import has an example with
-// tested output.
+// TestPackagesHaveExamples checks that every package that a program may import has an example with tested output.
 func TestPackagesHaveExamples(t *testing.T) {
 	for path, p := range list(t, "GOARCH=amd64") {
 		relative := strings.TrimPrefix(strings.TrimPrefix(path, module), "/")
@@ -308,8 +304,7 @@ func TestPackagesHaveExamples(t *testing.T) {
 	}
 }
 
-// TestNoCgo checks every Go file, whatever its build tags: only the C shared library, which no
-// package can import, may import C.
+// TestNoCgo checks that no Go file imports C, whatever its build tags, except the C shared library.
 func TestNoCgo(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -339,10 +334,9 @@ func TestNoCgo(t *testing.T) {
 	t.Logf("%d files", files)
 }
 
-// TestPathOfAFit checks the list in CONTRIBUTING.md of the files that a call of `mercer fit` goes
-// through, from the command to a micro-kernel. Each file must declare the functions in its row, and
-// this file or an earlier one must use them. The variables that hold the data must have the listed
-// names. The list may have at most 30 files and six names.
+// TestPathOfAFit checks the list in CONTRIBUTING.md of the files that a call of `mercer fit` goes through. Each
+// file must declare the functions in its row, and this file or an earlier one must use them. The variables that
+// hold the data must have the listed names. The list may have at most 30 files and six names.
 func TestPathOfAFit(t *testing.T) {
 	page, err := os.ReadFile("CONTRIBUTING.md")
 	if err != nil {
@@ -388,9 +382,8 @@ func TestPathOfAFit(t *testing.T) {
 	}
 }
 
-// TestSameSums checks that packages that fit or predict do not call the functions of gonum and of
-// package math whose rounding errors depend on the architecture. These functions are assembly on
-// amd64 only, or other assembly on arm64. Packages numeric and elementary replace them.
+// TestSameSums checks that packages that fit or predict do not call the functions of gonum and of package math
+// whose rounding errors depend on the architecture. Packages numeric and elementary replace them.
 func TestSameSums(t *testing.T) {
 	differs := regexp.MustCompile(`\bmath\.(Exp|Exp2|Gamma|Erfc?|Tanh|Sinh|Cosh|Pow)\b|\bfloats\.(Sum|Dot|CumSum|LogSumExp)\b|\bfloats\.(Norm|Distance)\(.*, [12]\)` +
 		`|\bblas(64|32)\.(Dot|Nrm2|Asum|Gem|Sym|Syr|Tr|Ger)|gonum/(lapack|stat|optimize)\b|\bmat\.(Dot|Norm|Sum|Inner|Eigen|EigenSym|SVD|QR|LQ|Cholesky|LU|Det)\b|\.(MulVec|SolveTo|SolveVecTo)\(`)
@@ -424,11 +417,9 @@ func TestSameSums(t *testing.T) {
 	}
 }
 
-// TestModuleVersions checks the go.mod files of the separate modules in this repository. Each must
-// require a version of the main module that other programs can download: a tag, or the
-// pseudo-version of a commit. A replace directive must select the folder of the main module for
-// builds in the repository. Only .ci/run checks that the commit exists, because the check needs the
-// history.
+// TestModuleVersions checks the go.mod files of the separate modules in this repository. Each must require a
+// version of the main module that other programs can download, a tag or the pseudo-version of a commit, and replace
+// it by the folder of the main module. Only .ci/run, which has the history, checks that the commit exists.
 func TestModuleVersions(t *testing.T) {
 	name := regexp.QuoteMeta(module)
 	require := regexp.MustCompile(`(?m)^\s*(?:require )?` + name + ` (v\S+)`)
@@ -463,8 +454,8 @@ func TestModuleVersions(t *testing.T) {
 	}
 }
 
-// TestEveryFunctionHasAnExample checks that each exported function and method of package mercer has
-// an example that is named after it and whose output is checked.
+// TestEveryFunctionHasAnExample checks that each exported function and method of package mercer has an example that
+// is named after it and whose output is checked.
 func TestEveryFunctionHasAnExample(t *testing.T) {
 	set := token.NewFileSet()
 	files := func(tests bool) (list []*ast.File) {
@@ -528,8 +519,8 @@ func TestEveryFunctionHasAnExample(t *testing.T) {
 	}
 }
 
-// shapeLimits are upper limits on the size of the code and on the number of its exported names. If a
-// change raises a limit, its commit message says what users gain.
+// shapeLimits are upper limits on the size of the code and on the number of its exported names. The commit message
+// of a change that raises a limit says what users gain.
 var shapeLimits = []struct {
 	measure string
 	limit   int
@@ -542,14 +533,12 @@ var shapeLimits = []struct {
 	{"test files in the root folder", 6},
 }
 
-// suites matches the folders whose packages only tests import or run. These packages do not count
-// as product, and TestImportArrows checks that no package of the product imports them.
+// suites matches the folders whose packages only tests import or run, which do not count as product.
 var suites = regexp.MustCompile(`(^|/)(backendtest|solvertest|learnertest|kerneltest|cudatest|internal/required|internal/browser|ctest/advice)/`)
 
-// shapeOf returns the measures of shapeLimits for the Go files under folder. Product lines are the
-// physical lines of all files except tests, suites, tools and generated files. The exported names
-// and fields are those of packages that other modules can import; a line of a const or var block
-// counts once.
+// shapeOf returns the measures of shapeLimits for the Go files under folder. Product lines are the physical lines
+// of all files except tests, suites, tools and generated files. A line of a const or var block counts as one
+// exported name.
 func shapeOf(t *testing.T, folder string) map[string]int {
 	t.Helper()
 	count := map[string]int{}
@@ -644,8 +633,8 @@ func countSurface(count map[string]int, fset *token.FileSet, file *ast.File) {
 	}
 }
 
-// isBLAS reports whether name is the name of a BLAS or LAPACK routine in gonum or in
-// backend.Backend. The BLAS and LAPACK standards prescribe the parameters of such a function.
+// isBLAS reports whether name is the name of a BLAS or LAPACK routine in gonum or in backend.Backend, whose
+// parameters the standards prescribe.
 func isBLAS(name string) bool {
 	return regexp.MustCompile(`^([SD](ge|sy|tr|po)[a-z0-9]+|Gemm)$`).MatchString(name)
 }

@@ -240,8 +240,7 @@ func ExampleModel_Effects() {
 	// 2.00
 }
 
-// The jackknife+ intervals of kernel ridge regression at level 0.9 contain about nine of ten new
-// targets.
+// The jackknife+ intervals of kernel ridge regression at level 0.9 contain about nine of ten new targets.
 func ExampleModel_Intervals() {
 	x, y := sine()
 	m := must(mercer.Fit(context.Background(), learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 0.01}, x, y, mercer.Options{}))
@@ -251,8 +250,8 @@ func ExampleModel_Intervals() {
 	// true true <nil>
 }
 
-// Prepare does the slow work of the first call of Intervals in advance. For example, a service
-// calls Prepare before its first request.
+// Prepare does the slow work of the first call of Intervals in advance, for example before the first request of a
+// service.
 func ExampleModel_Prepare() {
 	ctx := context.Background()
 	x, y := sine()
@@ -286,8 +285,7 @@ func ExampleModel_Calibrate() {
 	// 10.0 12.0 <nil>
 }
 
-// A prediction set contains the predicted class and all classes whose score is within the
-// calibrated limit.
+// A prediction set contains the predicted class and all classes whose score is within the calibrated limit.
 func ExampleModel_PredictionSets() {
 	ctx := context.Background()
 	x, y := mat.NewDense(20, 1, nil), mat.NewDense(20, 1, nil)
@@ -506,8 +504,7 @@ func ExampleFit_progress() {
 	// <nil> 1
 }
 
-// This example reads a model from memory, where a program may have embedded it or read it from a
-// database.
+// This example reads a model from memory, where a program may have embedded it or read it from a database.
 func ExampleRead() {
 	var file bytes.Buffer
 	if err := line().Write(&file); err != nil {

@@ -29,8 +29,7 @@ type Options struct {
 	// the device named by the environment variable MERCER_DEVICE, or else the best available
 	// device. GPUs are available if the program imports package cuda.
 	Device backend.Device
-	// Objects is the kernel for a column of texts or trees that the rules of FitTable name as the
-	// whole input.
+	// Objects is the kernel for a column of texts or trees that the rules of FitTable name as the whole input.
 	Objects objects.Kernel
 	learners.Options
 }
@@ -49,8 +48,7 @@ func (o Options) device() (backend.Device, error) {
 	return dev, nil
 }
 
-// checkUnused checks the options of a call: it returns an error if o sets an option that the list
-// `used` lacks.
+// checkUnused returns an error if o sets an option that the list `used` lacks.
 func (o Options) checkUnused(call string, used ...string) error {
 	for _, option := range []struct {
 		name  string
@@ -71,10 +69,9 @@ type Learner[M learners.Model] interface {
 	Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (M, error)
 }
 
-// Model is a fitted model that is ready to predict. Its methods take features; if the model was
-// fitted to a table, by FitTable or by the command, Encode converts rows of such a table to
-// features. All methods except Calibrate are safe for concurrent use. After Close, and for a nil or
-// zero Model, each method that can fail returns ErrClosed.
+// Model is a fitted model that is ready to predict. Its methods take features; if the model was fitted to a table,
+// by FitTable or by the command, Encode converts rows of such a table to features. All methods except Calibrate are
+// safe for concurrent use. After Close, and for a nil or zero Model, each method that can fail returns ErrClosed.
 type Model[M learners.Model] struct {
 	// Fitted is the model of package learners, with its coefficients and the report of its solver.
 	Fitted M
@@ -92,8 +89,7 @@ type Model[M learners.Model] struct {
 // ErrClosed is the error of a Model or Factor that is closed, nil or zero.
 var ErrClosed = run.ErrClosed
 
-// begin is called by the methods that need the device. If it returns nil, the caller must call
-// m.use.RUnlock.
+// begin is called by the methods that need the device. If it returns nil, the caller must call m.use.RUnlock.
 func (m *Model[M]) begin(call string) error {
 	if m == nil || m.predictor == nil {
 		return fmt.Errorf("mercer: %s: the model %w", call, ErrClosed)
@@ -134,14 +130,12 @@ func Fit[M learners.Model](ctx context.Context, l Learner[M], x, y mat.Matrix, o
 	return newModel(dev, fitted, modelfile.Bundle{Model: fitted})
 }
 
-// FitTable fits a learner to a table. r names the target columns, the weight column and the columns
-// to ignore, and specifies how the other columns become features. For a classifier set r.Labels.
-// The rules are part of the model and are saved with it; Encode applies the rules to rows of such
-// tables.
+// FitTable fits a learner to a table. r names the target columns, the weight column and the columns to ignore, and
+// specifies how the other columns become features. For a classifier set r.Labels. The rules are part of the model
+// and are saved with it; Encode applies the rules to rows of such tables.
 //
-// If the rules name a column of texts or trees as the whole input, Options.Objects must be the
-// kernel on it. In this case, and if the table is a Gram matrix, the learner's kernel must be
-// kernels.Precomputed{}.
+// If the rules name a column of texts or trees as the whole input, Options.Objects must be the kernel on it. In
+// this case, and if the table is a Gram matrix, the learner's kernel must be kernels.Precomputed{}.
 func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Table, r dataset.Rules, o Options) (*Model[M], error) {
 	switch {
 	case l == nil:
@@ -200,12 +194,11 @@ func FitTable[M learners.Model](ctx context.Context, l Learner[M], t *dataset.Ta
 	return newModel(dev, fitted, modelfile.Bundle{Model: fitted, Encoder: e, Objects: trained})
 }
 
-// FitRows fits learners.NystromRidge, learners.FourierRidge or the result of MakeRows of a
-// learners.Description to samples that need not fit into memory. It reads data in passes, a block
-// of rows at a time. data is the program's own solvers.Rows, or a learners.Rows, which reads a
-// file; the encoding rules of the file then become part of the model, as with FitTable. data
-// includes the weights and keys of the samples. The options Device, Centers, Classes, Memory,
-// Progress and Checkpoint of o are used.
+// FitRows fits learners.NystromRidge, learners.FourierRidge or the result of MakeRows of a learners.Description to
+// samples that need not fit into memory. It reads data in passes, a block of rows at a time. data is the program's
+// own solvers.Rows, or a learners.Rows, which reads a file; the encoding rules of the file then become part of the
+// model, as with FitTable. data includes the weights and keys of the samples. The options Device, Centers, Classes,
+// Memory, Progress and Checkpoint of o are used.
 func FitRows[M learners.Model](ctx context.Context, l interface {
 	FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o learners.Options) (M, error)
 }, data solvers.Rows, o Options) (*Model[M], error) {
@@ -258,8 +251,8 @@ func (m *Model[M]) Close() {
 	m.predictor.Close()
 }
 
-// Save writes the model, including its encoding rules if it was fitted to a table, to a file that
-// the command mercer and Load can read. The file is created or replaced atomically.
+// Save writes the model, including its encoding rules, to a file that the command mercer and Load can read. The
+// file is created or replaced atomically.
 func (m *Model[M]) Save(path string) error {
 	if err := m.begin("save"); err != nil {
 		return err
@@ -277,15 +270,13 @@ func (m *Model[M]) Write(w io.Writer) error {
 	return modelfile.Write(w, m.bundle)
 }
 
-// WriteONNX writes the model in the format ONNX, with numbers of 64 or 32 bits, so that onnxruntime
-// and other programs can evaluate it. The input "x" of the graph has a row for each sample and a
-// column for each entry of Encoder().FeatureNames. Numeric columns hold the numbers of the table,
-// with NaN for a missing cell; the graph standardizes them. Columns of categories hold 0 or 1. For
-// a model of a Gram matrix the columns are the kernel values with the training rows. The output of
-// a regression model is "prediction", n×t. The outputs of a classifier are "label", n texts,
-// "decision", in the form of learners.Classifier.Decision, and "probabilities", n×K, if the model
-// has them. WriteONNX returns an error for a model of texts or trees. For a row that makes Predict
-// return an error, the graph returns NaN or an infinity.
+// WriteONNX writes the model in the format ONNX, with numbers of 64 or 32 bits. The input "x" of the graph has a
+// row for each sample and a column for each entry of Encoder().FeatureNames. Numeric columns hold the numbers of
+// the table, with NaN for a missing cell; the graph standardizes them. Columns of categories hold 0 or 1. For a
+// model of a Gram matrix the columns are the kernel values with the training rows. The output of a regression model
+// is "prediction", n×t. The outputs of a classifier are "label", n texts, "decision", in the form of
+// learners.Classifier.Decision, and "probabilities", n×K, if the model has them. WriteONNX returns an error for a
+// model of texts or trees. For a row that makes Predict return an error, the graph returns NaN or an infinity.
 func (m *Model[M]) WriteONNX(w io.Writer, bits int) error {
 	if err := m.begin("write ONNX"); err != nil {
 		return err

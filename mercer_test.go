@@ -58,8 +58,7 @@ func normals(rng *rand.Rand, rows, cols int) *mat.Dense {
 	return m
 }
 
-// wrapped hides the concrete type of a matrix, so that only the methods of mat.Symmetric are
-// available.
+// wrapped hides the concrete type of a matrix, so that only the methods of mat.Symmetric are available.
 type wrapped struct{ mat.Symmetric }
 
 func TestSolve(t *testing.T) {
@@ -162,8 +161,8 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// BenchmarkPredict measures the time of one prediction by a model with 2,000 samples of 20
-// features, and the rate for 10,000 points in one call.
+// BenchmarkPredict measures the time of one prediction by a model with 2,000 samples of 20 features, and the rate
+// for 10,000 points in one call.
 func BenchmarkPredict(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	x, y := normals(rng, 2000, 20), normals(rng, 2000, 1)
@@ -198,8 +197,7 @@ func BenchmarkPredict(b *testing.B) {
 	})
 }
 
-// TestPredictRowAllocates checks that the memory allocated by one prediction does not grow with the
-// number of samples.
+// TestPredictRowAllocates checks that the memory of one prediction does not grow with the number of samples.
 func TestPredictRowAllocates(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 3))
 	count := func(n int) float64 {
@@ -221,9 +219,9 @@ func TestPredictRowAllocates(t *testing.T) {
 	}
 }
 
-// TestSVCKnowsProbabilitiesWhereAsked checks that without the field Probabilities, Proba of a
-// support vector machine returns an error that names the field. With the field, each row of
-// probabilities sums to 1, and the label is the most probable class, also after Save and Load.
+// TestSVCKnowsProbabilitiesWhereAsked checks that without the field Probabilities, Proba of a support vector
+// machine returns an error that names the field. With the field, probabilities sum to 1, and the label is the most
+// probable class, also after Save and Load.
 func TestSVCKnowsProbabilitiesWhereAsked(t *testing.T) {
 	x, y := mat.NewDense(30, 1, nil), mat.NewDense(30, 1, nil)
 	for i := range 30 {
@@ -263,8 +261,8 @@ func TestSVCKnowsProbabilitiesWhereAsked(t *testing.T) {
 	}
 }
 
-// TestFitRows checks that samples that are read in passes give the same model as samples in memory,
-// and that FitRows returns an error for each option that it does not use.
+// TestFitRows checks that samples that are read in passes give the same model as samples in memory, and that
+// FitRows refuses the options that it does not use.
 func TestFitRows(t *testing.T) {
 	x, y := mat.NewDense(40, 2, nil), mat.NewDense(40, 1, nil)
 	for i := range 40 {
@@ -312,8 +310,7 @@ func TestLassoPath(t *testing.T) {
 		}
 		for j := range 3 {
 			want := math.Copysign(math.Max(math.Abs(y.AtVec(j))-lambdas[i]/2, 0), y.AtVec(j))
-			// A duality gap of at most Tol·‖y‖² implies that the distance of the weights from the
-			// exact weights is at most √Tol·‖y‖.
+			// A duality gap of at most Tol·‖y‖² limits the error of the weights to √Tol·‖y‖.
 			if got := f.At(j, 0); !(math.Abs(got-want) <= 1e-7*mat.Norm(y, 2)) {
 				t.Errorf("λ = %v: weight %d is %v, want %v", lambdas[i], j+1, got, want)
 			}
@@ -342,8 +339,8 @@ func TestNeighborsOfAModel(t *testing.T) {
 	}
 }
 
-// TestPairsOfAModel checks the decision values of the pairs of classes, with one sample of each class, at 0, 2,
-// 6. For a pair with the samples a and b, the value at x is linear, −1 at a and 1 at b: 2(x − (a + b)/2)/(b − a).
+// TestPairsOfAModel checks the decision values of the pairs of classes, with samples at 0, 2 and 6. For a pair a
+// and b, the value at x is 2(x − (a + b)/2)/(b − a).
 func TestPairsOfAModel(t *testing.T) {
 	x := mat.NewDense(3, 1, []float64{0, 2, 6})
 	m, err := mercer.Fit(t.Context(), learners.SVC{Kernel: kernels.Linear{}, C: 100, Tol: 1e-9}, x, mat.NewDense(3, 1, []float64{0, 1, 2}), mercer.Options{})
@@ -364,9 +361,8 @@ func TestPairsOfAModel(t *testing.T) {
 	}
 }
 
-// TestGramMatrixEqualsItsPoints checks that the n×n matrix of a precomputed kernel and the points
-// that package gram makes of it give the same bits in fits, predictions, cross-validation and
-// tuning, also after the model was saved.
+// TestGramMatrixEqualsItsPoints checks that the n×n matrix of a precomputed kernel and the points that package gram
+// makes of it give the same bits in fits, predictions, cross-validation and tuning, also after saving.
 func TestGramMatrixEqualsItsPoints(t *testing.T) {
 	const n, q = 24, 5
 	r := rand.New(rand.NewPCG(61, 1))
@@ -489,9 +485,8 @@ func anyLearner[M learners.Model](t *testing.T, name string, l mercer.Learner[M]
 	}
 }
 
-// TestTableOfKernelValues checks that a table of texts and a table of their Gram matrix give the
-// predictions Σ_i α_i k(x_i, x) with (K + λI)α = y, also after the model was saved. k counts the
-// letters that two texts share.
+// TestTableOfKernelValues checks that a table of texts and a table of their Gram matrix give the predictions Σ_i
+// α_i k(x_i, x) with (K + λI)α = y, also after saving. k counts the letters that two texts share.
 func TestTableOfKernelValues(t *testing.T) {
 	k := mat.NewSymDense(3, []float64{1, 0, 1, 0, 1, 1, 1, 1, 2})
 	alpha, err := mercer.Solve(t.Context(), k, 0.5, mat.NewVecDense(3, []float64{1, -2, 3}), mercer.Options{})
@@ -517,8 +512,7 @@ func TestTableOfKernelValues(t *testing.T) {
 			}
 			m := reloaded(t, fitted)
 			got, err := m.PredictRows(t.Context(), readTable(t, c.row), mercer.PredictOptions{})
-			// The tolerance 1e-6 follows from the relative residual 1e-8 of both solutions, and
-			// from |α| and k below 8.
+			// The relative residuals of both solutions are 1e-8, and |α| and k are below 8.
 			if err != nil || !(math.Abs(got[0].Values["y"]-want) <= 1e-6) {
 				t.Errorf("%+v, %v, want %v", got, err, want)
 			}
@@ -541,8 +535,7 @@ func TestTableOfKernelValues(t *testing.T) {
 	}
 }
 
-// gated is a device that counts its factorizations in float64 and makes each of them wait until the
-// gate opens.
+// gated is a device that counts its factorizations in float64, each of which waits until the gate opens.
 type gated struct {
 	backend.Device
 	gate    chan struct{} // factorizations continue after it is closed
@@ -576,8 +569,8 @@ func (q *gatedQueue) Potrf(ul backend.Uplo, a backend.Matrix[float64]) error {
 	return q.Backend.Potrf(ul, a)
 }
 
-// prepared calls visit with each model that factorizes a matrix when its first interval or standard
-// deviation is requested. The function `first` makes that request on dev.
+// prepared calls visit with each model that factorizes a matrix when its first interval or standard deviation is
+// requested, which the function `first` does on dev.
 func prepared(t *testing.T, visit func(t *testing.T, dev *gated, m *mercer.Model[learners.Model], first func(context.Context) error, factorizations int64)) {
 	inner, err := backend.Open("cpu", backend.Config{})
 	if err != nil {
@@ -634,8 +627,8 @@ func prepared(t *testing.T, visit func(t *testing.T, dev *gated, m *mercer.Model
 	}
 }
 
-// TestTimeoutsDoNotStarveIntervals checks that callers with a timeout shorter than the
-// factorization return in time, and a single computation continues for all of them.
+// TestTimeoutsDoNotStarveIntervals checks that callers with a timeout shorter than the factorization return in
+// time, and a single computation continues for all of them.
 func TestTimeoutsDoNotStarveIntervals(t *testing.T) {
 	prepared(t, func(t *testing.T, dev *gated, m *mercer.Model[learners.Model], first func(context.Context) error, factorizations int64) {
 		defer m.Close()
@@ -669,8 +662,8 @@ func TestTimeoutsDoNotStarveIntervals(t *testing.T) {
 	})
 }
 
-// TestCloseEndsPrepare checks that Close ends the computation that Prepare started, with and
-// without callers that wait for it.
+// TestCloseEndsPrepare checks that Close ends the computation that Prepare started, with and without waiting
+// callers.
 func TestCloseEndsPrepare(t *testing.T) {
 	prepared(t, func(t *testing.T, dev *gated, m *mercer.Model[learners.Model], first func(context.Context) error, _ int64) {
 		shortCtx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
@@ -695,8 +688,7 @@ func TestCloseEndsPrepare(t *testing.T) {
 	})
 }
 
-// TestPrepareWithNothingToDo checks that Prepare returns at once for models that need no
-// factorization and for calibrated models.
+// TestPrepareWithNothingToDo checks that Prepare returns at once for models that need no factorization.
 func TestPrepareWithNothingToDo(t *testing.T) {
 	inner, err := backend.Open("cpu", backend.Config{})
 	if err != nil {
@@ -735,8 +727,8 @@ func TestPrepareWithNothingToDo(t *testing.T) {
 	}
 }
 
-// callAll calls every exported method except Close. A method that can fail must return
-// ErrClosed in an error of one line, and none may panic.
+// callAll calls every exported method except Close. A method that can fail must return ErrClosed in an error of one
+// line, and none may panic.
 func callAll(t *testing.T, name string, v any) {
 	t.Helper()
 	arguments := map[reflect.Type]reflect.Value{
@@ -770,8 +762,8 @@ func callAll(t *testing.T, name string, v any) {
 	}
 }
 
-// TestClosed checks that every method that can fail returns ErrClosed, also at a second call, for a
-// model that is closed, nil or zero, and for a factor or a path that is closed or zero.
+// TestClosed checks that every method that can fail returns ErrClosed for a model that is closed, nil or zero, and
+// for a factor or a path that is closed or zero.
 func TestClosed(t *testing.T) {
 	x, y := sine()
 	regression, err := mercer.Fit(t.Context(), learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 1}, Lambda: 1, NoIntercept: true}, x, y, mercer.Options{})
@@ -813,8 +805,8 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestCloseWaits checks that Close waits for running predictions, and that each prediction returns
-// its value or ErrClosed.
+// TestCloseWaits checks that Close waits for running predictions, and that each prediction returns its value or
+// ErrClosed.
 func TestCloseWaits(t *testing.T) {
 	x, y := sine()
 	for range 20 {
@@ -845,8 +837,7 @@ func TestCloseWaits(t *testing.T) {
 	}
 }
 
-// TestMisuse checks that missing arguments and NaN give an error of one line, not a panic and not a
-// solution.
+// TestMisuse checks that missing arguments and NaN give an error of one line.
 func TestMisuse(t *testing.T) {
 	ctx, o := context.Background(), mercer.Options{}
 	k := mat.NewSymDense(2, []float64{1, 0, 0, 1})
@@ -878,8 +869,8 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// TestOptionsAreUsedOrRefused checks that SolveKernel uses weights, which change the equation to (K
-// + λW⁻¹)α = y, and that each call refuses the options that it does not use.
+// TestOptionsAreUsedOrRefused checks that SolveKernel uses weights in (K + λW⁻¹)α = y, and that each call refuses
+// the options that it does not use.
 func TestOptionsAreUsedOrRefused(t *testing.T) {
 	ctx := t.Context()
 	k := mat.NewSymDense(2, []float64{2, 1, 1, 2})
@@ -910,8 +901,8 @@ func TestOptionsAreUsedOrRefused(t *testing.T) {
 			}
 		}
 	}
-	// The kernel matrix is (1 1; 1 2). With W = diag(1, 2) and λ = 1, the equation is
-	// (2 1; 1 2.5)α = (1, 2). Its solution is (0.125, 0.75).
+	// With the kernel matrix (1 1; 1 2), W = diag(1, 2) and λ = 1, the equation is (2 1; 1 2.5)α = (1, 2), and its
+	// solution (0.125, 0.75).
 	res, err := mercer.SolveKernel(ctx, kernels.Polynomial{Degree: 1, C: 1}, 1, x, y, mercer.Options{Options: options["Weights"]})
 	if err != nil {
 		t.Fatal(err)
@@ -981,8 +972,8 @@ func leftOut(t *testing.T, k kernels.Kernel, lambda float64, x *mat.Dense, y *ma
 	return e
 }
 
-// TestCrossValidationLeavesRowsOut checks that with a fold for each row the errors equal the closed
-// form that leftOut computes.
+// TestCrossValidationLeavesRowsOut checks that with a fold for each row the errors equal the closed form of
+// leftOut.
 func TestCrossValidationLeavesRowsOut(t *testing.T) {
 	const n, lambda = 40, 0.1
 	x, y := noisy(t, n)
@@ -1006,8 +997,7 @@ func TestCrossValidationLeavesRowsOut(t *testing.T) {
 	if math.Abs(last-1) > 1e-12 {
 		t.Errorf("progress ends at %v", last)
 	}
-	// The bound is for the rounding errors of two backward stable solutions of systems whose
-	// condition number is below (n + λ)/λ.
+	// The bound is for two backward stable solutions of systems whose condition number is below (n + λ)/λ.
 	bound := 4 * n * (3*n + 1) * 0x1p-53 * (n + lambda) / lambda * 10
 	for i, want := range leftOut(t, k, lambda, x, y).RawVector().Data {
 		if got := y.AtVec(i) - f.At(i, 0); math.Abs(got-want) > bound {
@@ -1016,8 +1006,8 @@ func TestCrossValidationLeavesRowsOut(t *testing.T) {
 	}
 }
 
-// TestTuneFindsTheBestLambda checks that the returned learner has the λ with the smallest mean
-// squared leave-one-out error.
+// TestTuneFindsTheBestLambda checks that the returned learner has the λ with the smallest mean squared
+// leave-one-out error.
 func TestTuneFindsTheBestLambda(t *testing.T) {
 	x, y := noisy(t, 40)
 	k := kernels.Gaussian{Sigma: 0.8}
@@ -1044,9 +1034,8 @@ func TestTuneFindsTheBestLambda(t *testing.T) {
 	}
 }
 
-// TestTuneEndsWhereFitSucceeds checks that the learner of Tune can be fitted and has the kernel and λ
-// of the Result, also if rounding errors prevent the fit with the best score. Examples are a straight
-// line in the span of the kernel, and 250 rows of larger tables.
+// TestTuneEndsWhereFitSucceeds checks that the learner of Tune can be fitted and has the kernel and λ of the
+// Result, also if rounding errors prevent the fit with the best score.
 func TestTuneEndsWhereFitSucceeds(t *testing.T) {
 	tune := func(t *testing.T, l learners.KernelRidge, x, y *mat.Dense) *tuning.Result {
 		best, result, err := mercer.Tune(t.Context(), l, x, y, tuning.Params{}, mercer.Options{})
@@ -1099,8 +1088,7 @@ func TestTuneEndsWhereFitSucceeds(t *testing.T) {
 	}
 }
 
-// TestSamplesInFloat32 checks that samples in float32 give the same results as equal samples in
-// float64.
+// TestSamplesInFloat32 checks that samples in float32 give the same results as equal samples in float64.
 func TestSamplesInFloat32(t *testing.T) {
 	x, y := noisy(t, 30)
 	single := host.Matrix[float32]{Rows: 30, Cols: 2, Stride: 3, Data: make([]float32, 90)}
@@ -1149,8 +1137,8 @@ func TestGramMatrixOfAKernel(t *testing.T) {
 	for i := range 5 {
 		for j := range 5 {
 			want := kernels.Eval(k, x.RawRowView(i), x.RawRowView(j))
-			// The tolerance allows for a few roundings of numbers up to 1, because the values are
-			// sums of 2 terms, square roots or exponentials.
+			// The values are sums of 2 terms, square roots or exponentials, with a few roundings of numbers up to
+			// 1.
 			if math.Abs(square.At(i, j)-want) > 0x1p-46 || j < 2 && (math.Abs(cross.At(i, j)-want) > 0x1p-46 || math.Abs(sparseCross.At(i, j)-want) > 0x1p-46) {
 				t.Errorf("(%d, %d) is %v, want %v", i+1, j+1, square.At(i, j), want)
 			}
@@ -1350,8 +1338,7 @@ func ExampleGram() {
 	// ⎣11  25⎦
 }
 
-// exportedTypes lists the types that have exported methods in the packages that programs import. It
-// omits types of errors.
+// exportedTypes lists the types, except errors, that have exported methods in the packages that programs import.
 func exportedTypes() []reflect.Type {
 	return []reflect.Type{
 		reflect.TypeFor[mercer.LearnerFunc[learners.Model]](), reflect.TypeFor[learners.RowsFitter](),
@@ -1400,8 +1387,8 @@ func exportedTypes() []reflect.Type {
 	}
 }
 
-// panicking lists the methods that are documented to panic, for example for an index out of
-// range; a name that ends with a dot stands for all methods of its type.
+// panicking lists the methods that are documented to panic. A name that ends with a dot stands for all methods of
+// its type.
 var panicking = map[string]string{
 	"gonum.Cholesky.":            "behaves as mat.Cholesky, which panics where there is no factor",
 	"host.CSR.At":                "has no element (0, 0)",
@@ -1412,9 +1399,9 @@ var panicking = map[string]string{
 	"validate.Novelty.":          "embeds the model, which must not be nil",
 }
 
-// TestZeroValuesDoNotPanic checks that no method of a zero value panics. For a nil pointer, Close
-// and the methods that can return an error do not panic. Methods of nil pointers to models of
-// package learners are not tested, because many are methods of embedded structs.
+// TestZeroValuesDoNotPanic checks that no method of a zero value panics, and for a nil pointer neither Close nor a
+// method that can return an error. Nil pointers to models of package learners are not tested, because many of their
+// methods are methods of embedded structs.
 func TestZeroValuesDoNotPanic(t *testing.T) {
 	dense := mat.NewDense(2, 2, []float64{2, 1, 1, 2})
 	arguments := map[reflect.Type]any{
@@ -1481,8 +1468,8 @@ func TestZeroValuesDoNotPanic(t *testing.T) {
 	t.Logf("%d methods of %d types", calls, len(exportedTypes()))
 }
 
-// TestExportedTypesAreComplete checks that exportedTypes has every type with an exported method in
-// the packages that programs import, except types of errors.
+// TestExportedTypesAreComplete checks that exportedTypes has every type with an exported method in the packages
+// that programs import, except types of errors.
 func TestExportedTypesAreComplete(t *testing.T) {
 	listed := map[string]bool{}
 	for _, typ := range exportedTypes() {
@@ -1530,8 +1517,8 @@ func TestExportedTypesAreComplete(t *testing.T) {
 	}
 }
 
-// TestNilModels calls each function of a model with a nil interface and with a nil pointer to a
-// model. The function must return an error or, if it has no error result, the zero value.
+// TestNilModels checks that each function of a model returns an error or, without an error result, the zero value
+// for a nil interface and for a nil pointer to a model.
 func TestNilModels(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x := mat.NewDense(2, 1, []float64{1, 2})

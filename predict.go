@@ -22,8 +22,7 @@ func (m *Model[M]) Model() learners.Model {
 	return m.predictor.Model()
 }
 
-// Dims returns the number of columns of x and of the result of Predict. Both are 0 if m is nil or
-// zero.
+// Dims returns the number of columns of x and of the result of Predict. Both are 0 if m is nil or zero.
 func (m *Model[M]) Dims() (features, outputs int) {
 	if m == nil {
 		return 0, 0
@@ -40,8 +39,8 @@ func (m *Model[M]) Predict(ctx context.Context, x mat.Matrix) (*mat.Dense, error
 	return m.predictor.Predict(ctx, x)
 }
 
-// PredictRow sets dst, one number for each output, to the prediction for one point x. It is faster
-// than Predict for a matrix of one row.
+// PredictRow sets dst, one number for each output, to the prediction for one point x. It is faster than Predict for
+// a matrix of one row.
 func (m *Model[M]) PredictRow(ctx context.Context, dst, x []float64) error {
 	if err := m.begin("predict"); err != nil {
 		return err
@@ -82,10 +81,10 @@ func (m *Model[M]) Encoder() *dataset.Encoder {
 	return m.bundle.Encoder
 }
 
-// Encode returns the features of rows, for Predict and the other methods. rows is a *dataset.Table
-// or an argument of dataset.FromRows: a []map[string]any, a struct or a slice of structs with JSON
-// names, or a json.RawMessage. The target columns may be absent. The features are a backend.CSR for
-// a sparse table and for the texts of dataset.Rules.TFIDF; otherwise they are a *mat.Dense.
+// Encode returns the features of rows, for Predict and the other methods. rows is a *dataset.Table or an argument
+// of dataset.FromRows: a []map[string]any, a struct or a slice of structs with JSON names, or a json.RawMessage.
+// Target columns may be absent. The features are a backend.CSR for a sparse table and for the texts of
+// dataset.Rules.TFIDF; otherwise they are a *mat.Dense.
 func (m *Model[M]) Encode(ctx context.Context, rows any) (mat.Matrix, error) {
 	if err := m.begin("encode"); err != nil {
 		return nil, err
@@ -113,11 +112,10 @@ func (m *Model[M]) encode(ctx context.Context, rows any) (t *dataset.Table, x ma
 	return t, x, err
 }
 
-// PredictRows returns the predictions for rows of a table, in any form that Encode accepts.
-// PredictRows returns an error that names the column if every row lacks a column of the model, or
-// if a numeric column has a cell that is not a number. The RowWarnings of a row list all cells that
-// PredictRows replaced or ignored, such as a category that the training table lacks. rows may also
-// be the result of Encode; then there are no RowWarnings.
+// PredictRows returns the predictions for rows of a table, in any form that Encode accepts. It returns an error
+// that names the column if every row lacks a column of the model, or if a numeric column has a cell that is not a
+// number. The RowWarnings of a row list all cells that were replaced or ignored. rows may also be the result of
+// Encode; then there are no RowWarnings.
 func (m *Model[M]) PredictRows(ctx context.Context, rows any, want PredictOptions) ([]Prediction, error) {
 	if err := m.begin("predict"); err != nil {
 		return nil, err
@@ -151,8 +149,8 @@ func (m *Model[M]) PredictRows(ctx context.Context, rows any, want PredictOption
 	return list, m.describeValues(ctx, list, x, y, nil, want)
 }
 
-// describeValues stores in list the numbers y that a regression model predicts for the rows of x,
-// and the results that want requests. The bounds on the errors of y may be nil.
+// describeValues stores in list the numbers y that a regression model predicts for the rows of x, with their
+// bounds, and the results that want requests. The argument bounds may be nil.
 func (m *Model[M]) describeValues(ctx context.Context, list []Prediction, x mat.Matrix, y, bounds *mat.Dense, want PredictOptions) (err error) {
 	var std, lower, upper *mat.Dense
 	if want.Std {
@@ -221,19 +219,17 @@ func (m *Model[M]) describeClasses(ctx context.Context, list []Prediction, c lea
 	return nil
 }
 
-// factored is a model with the factors that its intervals and standard deviations need. If the
-// factors are too large to keep, notKept is the reason, and each call computes them; otherwise
-// notKept is nil.
+// factored is a model with the factors that its intervals and standard deviations need. If the factors are too
+// large to keep, notKept is the reason.
 type factored struct {
 	model   learners.Model
 	notKept error // wraps learners.ErrNotKept
 }
 
-// Prepare does the work of the first call of Intervals or Std in advance, in about the time of a
-// fit. After Calibrate, Intervals does not need Prepare. Concurrent calls share one computation. If
-// ctx is done, Prepare returns the error of ctx, but the computation continues for later calls
-// until Close. If the result would take more than half of the free memory, the model does not keep
-// it, and Prepare returns an error that wraps learners.ErrNotKept.
+// Prepare does the work of the first call of Intervals or Std in advance, in about the time of a fit. If ctx is
+// done, Prepare returns the error of ctx, but the computation continues for later calls until Close. If the result
+// would take more than half of the free memory, the model does not keep it, and Prepare returns an error that wraps
+// learners.ErrNotKept.
 func (m *Model[M]) Prepare(ctx context.Context) error {
 	if err := m.begin("prepare"); err != nil {
 		return err
@@ -313,9 +309,8 @@ func (m *Model[M]) Proba(ctx context.Context, x mat.Matrix) (*mat.Dense, error) 
 	return p.Proba(ctx, m.dev, x)
 }
 
-// Neighbors returns, for each row of x, the indices of the samples of positive weight that
-// determine its prediction, nearest first, and their squared distances: see
-// learners.KernelKNNModel.
+// Neighbors returns, for each row of x, the indices of the samples of positive weight that determine its
+// prediction, nearest first, and their squared distances: see learners.KernelKNNModel.
 func (m *Model[M]) Neighbors(ctx context.Context, x mat.Matrix) (samples [][]int, squares [][]float64, err error) {
 	if err := m.begin("neighbors"); err != nil {
 		return nil, nil, err
@@ -403,9 +398,8 @@ func (m *Model[M]) Effects(ctx context.Context, x mat.Matrix, binary []int) (*le
 	return learners.MarginalEffects(ctx, m.dev, m.Fitted, x, learners.EffectParams{Binary: binary})
 }
 
-// Calibrate calibrates Intervals, or for a classifier PredictionSets, with samples that were not in
-// the training set: see learners.Calibrate. Save includes the calibration. No other method may run
-// at the same time.
+// Calibrate calibrates Intervals, or for a classifier PredictionSets, with samples that were not in the training
+// set: see learners.Calibrate. Save includes the calibration. No other method may run at the same time.
 func (m *Model[M]) Calibrate(ctx context.Context, x, y mat.Matrix) error {
 	if err := m.begin("calibrate"); err != nil {
 		return err
@@ -418,12 +412,11 @@ func (m *Model[M]) Calibrate(ctx context.Context, x, y mat.Matrix) error {
 	return err
 }
 
-// Intervals returns the bounds, n×outputs, between which new targets at the rows of x lie with
-// probability level. After Calibrate the bounds hold for any distribution and take no longer than a
-// prediction. Without Calibrate, the bounds are those of the jackknife+ if the model supports it
-// (learners.Jackknife), and otherwise the quantiles of a normal distribution with the standard
-// deviation Std. In both cases the first call may take as long as a fit, also after Load: see
-// Prepare.
+// Intervals returns the bounds, n×outputs, between which new targets at the rows of x lie with probability level.
+// After Calibrate the bounds hold for any distribution and take no longer than a prediction. Without Calibrate, the
+// bounds are those of the jackknife+ if the model supports it (learners.Jackknife), and otherwise the quantiles of
+// a normal distribution with the standard deviation Std. In both cases the first call may take as long as a fit,
+// also after Load: see Prepare.
 func (m *Model[M]) Intervals(ctx context.Context, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	if err := m.begin("intervals"); err != nil {
 		return nil, nil, err

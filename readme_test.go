@@ -18,8 +18,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestReadmeExample checks that the program in the README is the example that is compiled and
-// run here.
+// TestReadmeExample checks that the program in the README is the example that is compiled and run here.
 func TestReadmeExample(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
@@ -39,9 +38,8 @@ func TestReadmeExample(t *testing.T) {
 	}
 }
 
-// TestReadmeFigures checks that every figure in the README's table of times and rates equals the
-// figure in docs/results.md, rounded to the digits shown, and that every ratio is the ratio of
-// these figures. The tables of docs/results.md are generated from the measurements.
+// TestReadmeFigures checks that every figure in the README's table of times and rates equals the figure in
+// docs/results.md, rounded to the digits shown, and that every ratio is the ratio of these figures.
 func TestReadmeFigures(t *testing.T) {
 	text := func(name string) string {
 		t.Helper()
@@ -332,9 +330,8 @@ func TestPagesListTheCatalogues(t *testing.T) {
 	}
 }
 
-// TestTaggedClone makes a release of the last commit in a clone by `make tag`. Another module then
-// uses the release as the README says, through a module proxy in a folder. External modules come
-// from the cache of this machine.
+// TestTaggedClone makes a release of the last commit in a clone by `make tag`, and uses it in another module as the
+// README says, through a module proxy in a folder and the cache of this machine.
 func TestTaggedClone(t *testing.T) {
 	required.Slow(t, "tagged", "builds the command and a program with other flags")
 	if _, err := os.Stat(".git"); err != nil {
@@ -371,8 +368,7 @@ func TestTaggedClone(t *testing.T) {
 	}
 	version := string(heading[1])
 	served := filepath.Join(here, "served")
-	// go get reads the go.mod files of all modules of the graph. A build reads only the go.mod
-	// files of the modules that it compiles, so that the cache may lack the other files.
+	// go get reads the go.mod files of all modules of the graph, which the cache may lack.
 	for _, folder := range []string{"beam", "gorgonia"} {
 		run(filepath.Join(clone, folder), nil, "go", "mod", "graph")
 		run(filepath.Join(clone, folder), nil, "go", "list", "-deps", "./...")
@@ -423,8 +419,7 @@ func TestTaggedClone(t *testing.T) {
 			t.Errorf("after go install %s: %q, want version %s", arguments, out, version)
 		}
 	}
-	// The test reads only go.mod: building these modules would take minutes. go install accepts no
-	// module with a replace directive.
+	// Building these modules would take minutes. go install accepts no module with a replace directive.
 	for _, folder := range []string{"beam", "gorgonia"} {
 		text, err := os.ReadFile(filepath.Join(served, "cache", "download", filepath.FromSlash(module), folder, "@v", version+".mod"))
 		if err != nil {
@@ -436,8 +431,8 @@ func TestTaggedClone(t *testing.T) {
 	}
 }
 
-// TestReleaseWithoutWheel runs `make wheel` and `make release` with a Python that lacks pip, with a Python
-// that lacks hatchling and a package index, and with a go command that only records its arguments.
+// TestReleaseWithoutWheel runs `make wheel` and `make release` with a Python that lacks pip, or hatchling and a
+// package index, and with a go command that only records its arguments.
 func TestReleaseWithoutWheel(t *testing.T) {
 	for _, program := range []string{"make", "gcc", "git", "sha256sum"} {
 		required.Program(t, "tagged", program)
@@ -451,8 +446,7 @@ func TestReleaseWithoutWheel(t *testing.T) {
 		}
 		return file
 	}
-	// This replacement of the go command writes an archive for `go run ./release DIST`, and a
-	// record for `go build`.
+	// This go command writes an archive for `go run ./release DIST`, and a record for `go build`.
 	golang := script("go", `case "$1 $2" in "run ./release") echo archive >"$3/mercer.tar.gz";; build*) touch "`+here+`/compiled";; esac`)
 	for _, c := range []struct{ python, says string }{
 		{script("nopip", "exit 1"), "has no pip"},

@@ -22,11 +22,10 @@ import (
 // tolerance is the maximum relative residual ‖(K + λI)α − y‖/‖y‖ of a solution for a given K.
 const tolerance = 1e-8
 
-// Solve returns α, n×t, with (K + λI)α = y for a symmetric n×n matrix K and n×t right-hand sides,
-// without changing K. It computes a Cholesky factor in n³/3 operations, in half as much memory as K
-// takes, and refines the solution once. If the relative residual of a column stays above 1e-8,
-// because K + λI is close to singular, it returns an error. Only o.Device is used. For weights w,
-// pass K with λ/w_i − λ added to its diagonal.
+// Solve returns α, n×t, with (K + λI)α = y for a symmetric n×n matrix K and n×t right-hand sides, without changing
+// K. It computes a Cholesky factor in n³/3 operations, in half as much memory as K takes, and refines the solution
+// once. If the relative residual of a column stays above 1e-8, because K + λI is close to singular, it returns an
+// error. Only o.Device is used. For weights w, pass K with λ/w_i − λ added to its diagonal.
 func Solve(ctx context.Context, k mat.Symmetric, lambda float64, y mat.Matrix, o Options) (*mat.Dense, error) {
 	if err := o.checkUnused("solve"); err != nil {
 		return nil, err
@@ -156,9 +155,8 @@ func NewFactor(ctx context.Context, k mat.Symmetric, lambda float64, o Options) 
 	return newFactor(solvers.NewCholesky(ctx, dev, k.SymmetricDim(), row, lambda))
 }
 
-// NewKernelFactor factors k(X, X) + λI for n×d samples in n²d + n³/3 operations, and keeps a copy
-// of the samples. A backend.CSR stays sparse, so that the n² kernel values take fewer operations.
-// Only o.Device is used.
+// NewKernelFactor factors k(X, X) + λI for n×d samples in n²d + n³/3 operations, and keeps a copy of the samples. A
+// backend.CSR stays sparse, so that the n² kernel values take fewer operations. Only o.Device is used.
 func NewKernelFactor(ctx context.Context, k kernels.Kernel, lambda float64, x mat.Matrix, o Options) (*Factor, error) {
 	if err := o.checkUnused("factor"); err != nil {
 		return nil, err

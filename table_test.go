@@ -65,8 +65,8 @@ func reloaded[M learners.Model](t *testing.T, fitted *mercer.Model[M]) *mercer.M
 	return m
 }
 
-// TestRowsOfATable checks that the same rows as maps, structs, JSON and a table give the same
-// predictions as their features, also after the model was saved and loaded.
+// TestRowsOfATable checks that the same rows as maps, structs, JSON and a table give the same predictions as their
+// features, also after Save and Load.
 func TestRowsOfATable(t *testing.T) {
 	table := readTable(t, houses)
 	fitted, err := mercer.FitTable(t.Context(), learners.GaussianProcess{Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 0.1, Fixed: true}, table,
@@ -121,8 +121,8 @@ func TestRowsOfATable(t *testing.T) {
 	}
 }
 
-// TestClassesOfATable checks that predictions have the names of classes, probabilities sum to 1,
-// and sets need a calibration, which is saved with the model.
+// TestClassesOfATable checks that predictions have the names of classes, probabilities sum to 1, and sets need a
+// calibration, which is saved with the model.
 func TestClassesOfATable(t *testing.T) {
 	table := readTable(t, houses)
 	m, err := mercer.FitTable(t.Context(), learners.Logistic{Lambda: 1}, table, dataset.Rules{Targets: []string{"kind"}, Labels: true, Standardize: true}, mercer.Options{})
@@ -168,8 +168,8 @@ func TestClassesOfATable(t *testing.T) {
 	}
 }
 
-// TestTextsOfATable checks that a model of texts accepts rows with the column of texts, and after
-// loading has the same intervals as before saving.
+// TestTextsOfATable checks that a model of texts accepts rows with the column of texts, and has the same intervals
+// after Save and Load.
 func TestTextsOfATable(t *testing.T) {
 	texts := []string{"ab", "abc", "b", "bca", "ca"}
 	k, err := objects.Parse("spectrum(length=1)")
@@ -211,8 +211,8 @@ func TestTextsOfATable(t *testing.T) {
 	}
 }
 
-// TestNotesOfRows checks that each prediction lists the cells of its row that were unknown,
-// missing, quoted or unused, for JSON, maps, structs and tables.
+// TestNotesOfRows checks that each prediction lists the cells of its row that were unknown, missing, quoted or
+// unused, for JSON, maps, structs and tables.
 func TestNotesOfRows(t *testing.T) {
 	m, err := mercer.FitTable(t.Context(), learners.Ridge{Lambda: 1, Intervals: true}, readTable(t, houses), dataset.Rules{Targets: []string{"price"}}, mercer.Options{})
 	if err != nil {
@@ -256,8 +256,7 @@ func TestNotesOfRows(t *testing.T) {
 	}
 }
 
-// TestWantedOfRows checks that the additional results of PredictRows equal the results of the
-// methods that take features.
+// TestWantedOfRows checks that the additional results of PredictRows equal those of the methods that take features.
 func TestWantedOfRows(t *testing.T) {
 	table := readTable(t, houses)
 	values := func(t *testing.T, name string, got map[string]float64, want *mat.Dense, i int) {
@@ -422,9 +421,8 @@ func TestRowsRefused(t *testing.T) {
 	}
 }
 
-// This example goes from a CSV file to an HTTP service. Rows arrive as JSON. An answer has
-// predictions with intervals and lists the unknown cells of the row. The answer to a bad row is the
-// text of the error.
+// This example goes from a CSV file to an HTTP service. Rows arrive as JSON. An answer has predictions with
+// intervals and lists the unknown cells of the row. The answer to a bad row is the text of the error.
 func ExampleModel_PredictRows_service() {
 	ctx := context.Background()
 	folder, err := os.MkdirTemp("", "mercer")
@@ -505,10 +503,8 @@ func ExampleModel_PredictRows_service() {
 	// 400 dataset: row 1: column "area": "?" is not a number; correct it, or name it as a marker of missing values
 }
 
-// TestFitTableWeighsRows checks that a weight counts as repetitions of its row, and that dropped
-// columns have no effect. For the points 0, 1, 3 and 100 with the targets 1, 2, 6 and −50 and the
-// weights 1, 2, 3 and 0, the least-squares line follows in closed form from Σw = 6, Σwx = 11, Σwx²
-// = 29, Σwy = 23, Σwxy = 58.
+// TestFitTableWeighsRows checks that a weight counts as repetitions of its row, and that dropped columns have no
+// effect, on the closed form of the least-squares line of four points.
 func TestFitTableWeighsRows(t *testing.T) {
 	table, err := dataset.NewTable("", dataset.Texts("id", strings.Split("a b c d", " ")), dataset.Numbers("x", []float64{0, 1, 3, 100}),
 		dataset.Numbers("w", []float64{1, 2, 3, 0}), dataset.Numbers("y", []float64{1, 2, 6, -50}))
@@ -540,8 +536,8 @@ func TestFitTableWeighsRows(t *testing.T) {
 	}
 }
 
-// TestFitTableOfAMillionFeaturesTakesMegabytes fits a classifier to 300 rows with 2,400 nonzeros,
-// whose dense matrix would take 2.4 GB.
+// TestFitTableOfAMillionFeaturesTakesMegabytes fits a classifier to 300 rows with 2,400 nonzeros, whose dense
+// matrix would take 2.4 GB.
 func TestFitTableOfAMillionFeaturesTakesMegabytes(t *testing.T) {
 	var file strings.Builder
 	for i := range 300 {
@@ -563,8 +559,8 @@ func TestFitTableOfAMillionFeaturesTakesMegabytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	// The bound on memory has two parts. The lists of columns (of all samples, of a subset and of a
-	// batch) take 12 bytes for each feature. The cache of rows of K takes half of the limit.
+	// The lists of columns (of all samples, of a subset and of a batch) take 12 bytes for each feature. The cache
+	// of rows of K takes half of the limit.
 	const limit = 64 << 20
 	o := mercer.Options{Device: dev}
 	o.Memory = limit

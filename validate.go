@@ -33,18 +33,16 @@ func (f LearnerFunc[M]) Fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 	return f(ctx, dev, x, y, o)
 }
 
-// CrossValidate returns, for each row of x, the prediction of a model fitted to the rows of all
-// other folds, n×t. fold[i] is the number of the fold of row i, counted from 0: see validate.Folds.
-// validate.ScoreRegression and validate.ScoreClassification compare the predictions with y, for all
-// rows or for one fold. The AUC of a fold is nil if a class is absent from its rows or from the
-// rows that its model was fitted to; validate.NewSummary averages over the other folds. The options
-// Objects, Centers and Checkpoint are not used.
+// CrossValidate returns, for each row of x, the prediction of a model fitted to the rows of all other folds, n×t.
+// fold[i] is the number of the fold of row i, counted from 0: see validate.Folds. validate.ScoreRegression and
+// validate.ScoreClassification compare the predictions with y, for all rows or for one fold. The AUC of a fold is
+// nil if a class is absent from its rows or from the rows that its model was fitted to; validate.NewSummary
+// averages over the other folds. The options Objects, Centers and Checkpoint are not used.
 //
-// With kernels.Precomputed, x may be the Gram matrix, as for Fit. If l is a LearnerFunc, x must
-// instead be the points that gram.TrainingPoints returns.
+// With kernels.Precomputed, x may be the Gram matrix, as for Fit. If l is a LearnerFunc, x must instead be the
+// points that gram.TrainingPoints returns.
 //
-// For scores of each fold, repeated cross-validation and the bootstrap, and for tables, whose
-// columns must be scaled by the training rows alone, see package validate.
+// For scores of each fold, repeated cross-validation and the bootstrap, and for tables, see package validate.
 func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat.Matrix, fold []int, o Options) (*mat.Dense, error) {
 	if l == nil {
 		return nil, errors.New("mercer: cross-validate: the learner is missing")
@@ -116,12 +114,11 @@ func CrossValidate[M learners.Model](ctx context.Context, l Learner[M], x, y mat
 	return predictions, err
 }
 
-// Tune returns l with the kernel and λ that have the best score, and all evaluated settings. The
-// default score is the mean squared leave-one-out error: see tuning.Search. The search starts at
-// l.Kernel or, if it is nil, at the Gaussian that Fit would use. Tune fits the result once. If
-// rounding errors prevent this fit, Tune returns the kernel and λ with the next best score that can
-// be fitted, and says so in the Warning of the Result. Only o.Device and o.Weights are used; p
-// holds the memory limit and the progress callback.
+// Tune returns l with the kernel and λ that have the best score, and all evaluated settings. The default score is
+// the mean squared leave-one-out error: see tuning.Search. The search starts at l.Kernel or, if it is nil, at the
+// Gaussian that Fit would use. Tune fits the result once. If rounding errors prevent this fit, Tune returns the
+// kernel and λ with the next best score that can be fitted, and says so in the Warning of the Result. Only o.Device
+// and o.Weights are used; p holds the memory limit and the progress callback.
 func Tune(ctx context.Context, l learners.KernelRidge, x, y mat.Matrix, p tuning.Params, o Options) (learners.KernelRidge, *tuning.Result, error) {
 	if err := o.checkUnused("tune", "Weights"); err != nil {
 		return l, nil, err
@@ -185,9 +182,8 @@ func LassoPath(ctx context.Context, l learners.Lasso, x, y mat.Matrix, lambdas [
 	return models, nil
 }
 
-// Gram returns the matrix of k(x_i, z_j) for the rows of x and z; if z is nil, it uses x for z.
-// A backend.CSR stays sparse. gonum.Dense converts the result to a *mat.Dense without a copy. Only
-// o.Device is used.
+// Gram returns the matrix of k(x_i, z_j) for the rows of x and z; if z is nil, it uses x for z. A backend.CSR stays
+// sparse. gonum.Dense converts the result to a *mat.Dense without a copy. Only o.Device is used.
 func Gram(ctx context.Context, k kernels.Kernel, x, z mat.Matrix, o Options) (backend.Host[float64], error) {
 	empty := backend.Host[float64]{}
 	if err := o.checkUnused("gram"); err != nil {

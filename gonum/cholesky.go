@@ -17,16 +17,15 @@ import (
 
 var errNoDevice = errors.New("gonum: cholesky: no device was given: set Cholesky.Device")
 
-// Cholesky is a mat.Cholesky that works on a Mercer device. A program changes the type of its variable and sets
-// Device; no other change is needed. Cholesky has all methods of mat.Cholesky, with the same results up to
-// rounding, the same panics on misuse and the same mat.Condition errors. It implements mat.Symmetric.
+// Cholesky is a mat.Cholesky that works on a Mercer device. It has all methods of mat.Cholesky, with the same
+// results up to rounding, the same panics on misuse and the same mat.Condition errors. It implements mat.Symmetric.
 //
-// Factorize, SolveTo, SolveVecTo and InverseTo run on the device; operations of O(n²) run in gonum.
-// The embedded factor is a complete mat.Cholesky: pass &c.Cholesky to functions that need a
-// *mat.Cholesky, and change it only by methods of c.
+// Factorize, SolveTo, SolveVecTo and InverseTo run on the device; operations of O(n²) run in gonum. The embedded
+// factor is a complete mat.Cholesky: pass &c.Cholesky to functions that need a *mat.Cholesky, and change it only by
+// methods of c.
 //
-// If the device's memory is not Go memory, the factor is also stored on the device, until the
-// factor changes, Close is called, or c is garbage collected.
+// If the device's memory is not Go memory, the factor is also stored on the device, until the factor changes, Close
+// is called, or c is garbage collected.
 type Cholesky struct {
 	mat.Cholesky
 	// Device executes the factorizations and solves.
@@ -95,8 +94,8 @@ func (c *Cholesky) factor(u *mat.TriDense) error {
 // Err returns the reason why the last Factorize failed, or nil if it succeeded.
 func (c *Cholesky) Err() error { return c.err }
 
-// copyUpper sets u to the upper triangle of a. It returns the norm that gonum uses for condition
-// numbers: the largest sum of absolute values in a row of a.
+// copyUpper sets u to the upper triangle of a, and returns the norm that gonum uses for condition numbers: the
+// largest sum of absolute values in a row of a.
 func copyUpper(u *mat.TriDense, a mat.Symmetric) float64 {
 	n := a.SymmetricDim()
 	raw := u.RawTriangular()
@@ -126,8 +125,8 @@ func copyUpper(u *mat.TriDense, a mat.Symmetric) float64 {
 	return norm
 }
 
-// wrapOrCopy returns h as a matrix of the device. If the device does not use Go memory, the matrix
-// is a copy, stored in c.deviceCopy.
+// wrapOrCopy returns h as a matrix of the device: a copy, stored in c.deviceCopy, if the device does not use Go
+// memory.
 func (c *Cholesky) wrapOrCopy(b backend.Backend[float64], h backend.Host[float64]) (backend.Matrix[float64], error) {
 	if w, ok := b.(backend.Wrapper[float64]); ok {
 		return w.Wrap(h), nil
@@ -286,8 +285,8 @@ func (c *Cholesky) solve(q backend.Backend[float64], h backend.Host[float64]) er
 	})
 }
 
-// inPlace calls the function work for h and waits until the device has finished. If the device does
-// not use Go memory, work is called for a copy of h, and inPlace downloads the result to h.
+// inPlace calls the function work for h, or for a copy whose result it downloads to h if the device does not use Go
+// memory, and waits until the device has finished.
 func inPlace(q backend.Backend[float64], h backend.Host[float64], work func(m backend.Matrix[float64])) error {
 	m, err := backend.Place(q, h)
 	if err != nil {

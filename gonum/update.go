@@ -2,8 +2,7 @@ package gonum
 
 import "gonum.org/v1/gonum/mat"
 
-// The methods of this file change the factor in O(n²) operations of gonum. Where a method of mat.Cholesky takes a
-// mat.Cholesky, the method here takes a Cholesky of this package. No method changes the receiver's device.
+// The methods of this file change the factor in O(n²) operations of gonum. No method changes the receiver's device.
 
 // Reset makes c empty.
 func (c *Cholesky) Reset() {
@@ -45,8 +44,7 @@ func (c *Cholesky) SymRankOne(orig *Cholesky, alpha float64, x mat.Vector) (ok b
 	return c.update(orig, c.Cholesky.SymRankOne(&orig.Cholesky, alpha, x))
 }
 
-// update finishes an update of the embedded factor. ok reports whether the update succeeded. If c
-// was updated in place and the update failed, c is unchanged.
+// update finishes an update of the embedded factor. If ok is false and c was updated in place, c is unchanged.
 func (c *Cholesky) update(orig *Cholesky, ok bool) bool {
 	if ok || c != orig {
 		c.clear()

@@ -11,13 +11,12 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// A function is the operation of a node: it computes the value and the gradients. It is the only
-// type of this package that implements Gorgonia's interfaces.
+// A function is the operation of a node: it computes the value and the gradients.
 type function struct {
 	// name identifies a function: Gorgonia merges nodes with the same name and the same children.
 	name string
-	// The fields in and out are the numbers of dimensions of the inputs and of the result. shape
-	// returns the shape of the result.
+	// in and out are the numbers of dimensions of the inputs and of the result. shape returns the shape of the
+	// result.
 	in    []int
 	out   int
 	shape func(in []tensor.Shape) (tensor.Shape, error)
@@ -25,12 +24,10 @@ type function struct {
 	forward func(in []value) (value, error)
 	// wrt reports, for each input, whether backward returns a gradient; nil means no gradients.
 	wrt []bool
-	// backward returns the gradients with respect to the inputs. out is the result, and grad is the
-	// gradient with respect to the result. If the argument input is ≥ 0, it is the index of the one
-	// input for which backward computes the gradient.
+	// backward returns the gradients with respect to the inputs. If the argument input is ≥ 0, backward computes
+	// only the gradient with respect to the input with that index. out is the result, and grad is the gradient with respect to the result.
 	backward func(in []value, out, grad value, input int) ([]value, error)
-	// separate means that a separate node computes each gradient, because the gradients are large or
-	// have little work in common.
+	// separate means that a separate node computes each gradient.
 	separate bool
 	// release frees state that remains between runs; it may be nil.
 	release func()
@@ -111,8 +108,8 @@ func (f *function) Hashcode() uint32 {
 	return h.Sum32()
 }
 
-// DiffWRT implements G.SDOp. The result is never empty: Gorgonia takes an operation with an empty
-// result for the end of the graph.
+// DiffWRT implements G.SDOp. The result is never empty: Gorgonia takes an operation with an empty result for the end
+// of the graph.
 func (f *function) DiffWRT(inputs int) []bool {
 	if f.wrt == nil {
 		return make([]bool, inputs)
@@ -120,8 +117,8 @@ func (f *function) DiffWRT(inputs int) []bool {
 	return f.wrt
 }
 
-// SymDiff implements G.SDOp. It makes a node for each gradient if f.separate is set. Otherwise it
-// makes one node for the concatenated gradients, and a node for each part.
+// SymDiff implements G.SDOp. It makes a node for each gradient if f.separate is set, and otherwise one node for the
+// concatenated gradients and a node for each part.
 func (f *function) SymDiff(inputs G.Nodes, output, grad *G.Node) (G.Nodes, error) {
 	if f.backward == nil {
 		return nil, fmt.Errorf("gorgonia: %s: second derivatives are not supported", f.name)
@@ -162,7 +159,7 @@ func (f *function) SymDiff(inputs G.Nodes, output, grad *G.Node) (G.Nodes, error
 }
 
 // gradient returns a function that computes the gradient with respect to input i, or the concatenated gradients if
-// i < 0. Its inputs are the inputs of f, the output, and the gradient with respect to the output.
+// i < 0, from the inputs of f, the output, and the gradient with respect to the output.
 func (f *function) gradient(i int, shape tensor.Shape, gradDims int) *function {
 	shape = shape.Clone()
 	name := fmt.Sprintf("gradient of %s by input %d", f.name, i+1)
@@ -202,8 +199,8 @@ func (f *function) gradient(i int, shape tensor.Shape, gradDims int) *function {
 	}
 }
 
-// part returns a function that copies elements of a vector to a new shape. The copy is necessary:
-// Gorgonia may reuse the vector's memory while the elements are still in use.
+// part returns a function that copies elements of a vector to a new shape. Gorgonia may reuse the vector's memory
+// while the elements are still in use.
 func part(first int, shape tensor.Shape) *function {
 	shape = shape.Clone()
 	return &function{

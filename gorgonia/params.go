@@ -93,8 +93,8 @@ func (p Params) check(x *G.Node) error {
 	return nil
 }
 
-// kernelOf returns the kernel of a run, given the values of the inputs of the run. If Theta is set,
-// its value is the last element.
+// kernelOf returns the kernel of a run, given the values of the inputs of the run, with that of Theta, if set, at
+// the end.
 func (p Params) kernelOf(in []value) (kernels.Kernel, error) {
 	if p.Theta == nil {
 		return p.Kernel, nil

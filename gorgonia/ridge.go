@@ -12,9 +12,9 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// KernelRidge returns the node of the predictions f = k(Z, X)α at the points of the m×d node z, where (k(X, X) +
-// λI)α = y. x is an n×d node, y is a vector of n elements or an n×t matrix, and lambda is a scalar node. The result
-// is a vector of m elements, or m×t. If z is nil or x, the predictions are at the points of x.
+// KernelRidge returns the node of the predictions f = k(Z, X)α at the points of the m×d node z, where
+// (k(X, X) + λI)α = y. x is an n×d node, y is a vector of n elements or an n×t matrix, and lambda is a scalar node.
+// The result is a vector of m elements, or m×t. If z is nil or x, the predictions are at the points of x.
 //
 // There are gradients with respect to x, y, lambda, z and Params.Theta. The gradients also train
 // nodes on which x and z depend, such as a network of features or a metric. A run takes n³/3
@@ -63,8 +63,7 @@ func Release(n *G.Node) error {
 	return fmt.Errorf("gorgonia: release: %v is not a node of KernelRidge", n)
 }
 
-// ridge is the operation of one node. It uses the stored fit only for the inputs of that fit: a
-// gradient never uses the factor of another run.
+// ridge is the operation of one node. It uses the stored fit only for the inputs of that fit.
 type ridge struct {
 	params     Params
 	atTraining bool

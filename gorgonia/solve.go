@@ -8,13 +8,12 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// Solve returns the node α = (K + λI)⁻¹y. k is a symmetric n×n node, of which only the lower
-// triangle is read. y is a vector of n elements or an n×t matrix, and lambda is a scalar node. K +
-// λI must be positive definite. The kernel of p is not used.
+// Solve returns the node α = (K + λI)⁻¹y. k is a symmetric n×n node, of which only the lower triangle is read. y is
+// a vector of n elements or an n×t matrix, and lambda is a scalar node. K + λI must be positive definite. The
+// kernel of p is not used.
 //
-// There are gradients with respect to k, y and lambda. The gradient with respect to k is symmetric:
-// it is correct if k remains symmetric. A separate node holds the Cholesky factor, and the backward
-// pass takes only two triangular solves.
+// There are gradients with respect to k, y and lambda. The gradient with respect to k is symmetric: it is correct
+// if k remains symmetric.
 func Solve(p Params, k, y, lambda *G.Node) (*G.Node, error) {
 	if err := checkSolve(p, k, y, lambda); err != nil {
 		return nil, fmt.Errorf("gorgonia: solve: %w", err)

@@ -196,8 +196,8 @@ func TestMarginIsPerpendicular(t *testing.T) {
 	}
 }
 
-// TestZeroLevel checks that a line f = 0 on which f does not change its sign is drawn as a line, and that an area f
-// = 0 is gray. On XOR with the kernel (xᵀx')², the kernel perceptron finds f = (x1 + x2)², which is 0 at both
+// TestZeroLevel checks that a line f = 0 on which f does not change its sign is drawn as a line, and that an area
+// f = 0 is gray. On XOR with the kernel (xᵀx')², the kernel perceptron finds f = (x1 + x2)², which is 0 at both
 // points of class −1 (Bunescu, Kernel methods: the worked example of XOR).
 func TestZeroLevel(t *testing.T) {
 	quadratic := []string{"--learner", "kernel-perceptron", "--no-intercept", "--kernel", "polynomial(degree=2,c=0)"}

@@ -169,8 +169,8 @@ func TestClassWeightsOfScikitLearn(t *testing.T) {
 		}
 	}
 	mercer := commandIn(t, folder)
-	// The excess of the objective over its minimum is at most Σ C_i tol ≤ 21·2·4·1e-10 for svc, and 1e-9 of a loss
-	// < 10 for logistic. The error of f is at most 6√(2·excess/λ).
+	// The excess of the objective over its minimum is at most Σ C_i tol ≤ 21·2·4·1e-10 for svc, and 1e-9 of a
+	// loss < 10 for logistic. The error of f is at most 6√(2·excess/λ).
 	svc, logistic := 6*math.Sqrt(2*168e-10), 6*math.Sqrt(2*1e-8/0.5)
 	for _, c := range []struct {
 		table, learner, weights string

@@ -213,8 +213,8 @@ func (d doubles) expm1Short(y, n reg.VecVirtual) (r, c reg.VecVirtual) {
 	return r, d.mul(d.mul(r, r), d.polynomial(r, expCoefficients[4]))
 }
 
-// tanh emits x ← tanh(A·x + B) as (1 + p − 2⁻ⁿ)/(1 + p + 2⁻ⁿ) with the sign of y = A·x + B, where exp(2|y|) = 2ⁿ(1
-// + p). In float64 numerator and denominator are pairs of numbers.
+// tanh emits x ← tanh(A·x + B) as (1 + p − 2⁻ⁿ)/(1 + p + 2⁻ⁿ) with the sign of y = A·x + B, where
+// exp(2|y|) = 2ⁿ(1 + p). In float64 numerator and denominator are pairs of numbers.
 func (e *emitter) tanh() {
 	args := e.args()
 	d := e.doubles()
@@ -247,8 +247,8 @@ func (e *emitter) tanh() {
 	e.RET()
 }
 
-// sum3 returns a + b + c as the sum of two numbers, where |a| ≥ |b|, and c is small compared with a + b unless a +
-// b = 0.
+// sum3 returns a + b + c as the sum of two numbers, where |a| ≥ |b|, and c is small compared with a + b unless
+// a + b = 0.
 func (d doubles) sum3(a, b, c reg.VecVirtual) (high, low reg.VecVirtual) {
 	sum := d.add(a, b)
 	low = d.add(d.sub(b, d.sub(sum, a)), c)
