@@ -9,6 +9,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/pages"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 )
@@ -251,7 +252,7 @@ func (m *memory) matrix(s *[]float64, rows, cols int) backend.Host[float64] {
 func (m *memory) takeRows(slots, n int) backend.Host[float64] {
 	if cap(m.rows) < slots*n {
 		m.rows = nil
-		m.rows = backend.NewHost[float64](max(slots*n, m.minSize), 1).Data
+		m.rows = pages.Zeros[float64](max(slots*n, m.minSize))
 	}
 	return m.matrix(&m.rows, slots, n)
 }

@@ -98,10 +98,10 @@ class Nystroem(Accelerated, sklearn.kernel_approximation.Nystroem):
     def _mercer_transform(self, X):
         check_is_fitted(self)
         text = self._text(X)
-        X = validate_data(self, X, accept_sparse="csr", reset=False)
         # scikit-learn takes no longer for kernels without exponentials.
         slow = self.kernel not in ("linear", "poly", "polynomial")
-        self._decline_small("transform", slow * X.shape[0] * self.components_.shape[0])
+        self._decline_small("transform", slow * np.prod(np.shape(X)[:1]) * self.components_.shape[0])
+        X = validate_data(self, X, accept_sparse="csr", reset=False)
         numbers(X)
         numbers(self.components_, "components_")
         return gram(text, X, self.components_, np.ascontiguousarray(self.normalization_.T))
