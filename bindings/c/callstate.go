@@ -17,8 +17,7 @@ import (
 // poll is the interval at which callState reads mercer_watch.cancel.
 const poll = 10 * time.Millisecond
 
-// callState gives a call access to its mercer_watch w. ctx is canceled when w.cancel is set; report
-// writes the progress to w.
+// callState gives a call access to its mercer_watch: ctx is canceled on request, and report writes the progress.
 type callState struct {
 	ctx    context.Context
 	report func(solvers.Progress) // nil if the call has no mercer_watch

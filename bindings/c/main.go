@@ -33,8 +33,7 @@ import (
 
 func main() {} // a C shared library must have the function main; nothing calls it
 
-// guard runs f, returns the status of its error, and stores the error's text for mercer_last_error.
-// It recovers from panics.
+// guard runs f, stores the text of its error or panic for mercer_last_error, and returns the status.
 func guard(f func() error) (status C.int) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -47,8 +46,7 @@ func guard(f func() error) (status C.int) {
 	return C.int(handles.OK)
 }
 
-// threadNames returns the parameter names that the calling thread passed to mercer_set_names, or
-// nil if it passed none.
+// threadNames returns the parameter names that the calling thread passed to mercer_set_names, or nil.
 func threadNames() handles.Names {
 	names := C.mercer_names()
 	if names == nil {

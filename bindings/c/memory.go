@@ -37,8 +37,7 @@ func textsOf(list **C.char) []string {
 	return texts
 }
 
-// arguments makes Go values from the arguments of a call. It records the first error; after
-// an error, its methods return zero values.
+// arguments makes Go values from the arguments of a call. After the first error its methods return zero values.
 type arguments struct{ err error }
 
 // valueOf calls get, records its error in a, and returns its value. It does not call get if a holds an error.
@@ -49,8 +48,7 @@ func valueOf[T any](a *arguments, get func() (T, error)) (t T) {
 	return t
 }
 
-// requireResult records an error if present is false, which means that the caller passed NULL as
-// the memory for a result.
+// requireResult records an error if the caller passed NULL as the memory for a result.
 func (a *arguments) requireResult(name string, present bool) {
 	if a.err == nil && !present {
 		a.err = fmt.Errorf("libmercer: %s is NULL: there must be memory for the result", name)
@@ -154,8 +152,7 @@ func unlocked(f func() error) (err error) {
 	return err
 }
 
-// create is like work, for a call that creates an object: it also writes the handle of the object
-// to the caller's memory.
+// create is like work, for a call that creates an object, whose handle it writes to the caller's memory.
 func (a *arguments) create(w *C.mercer_watch, name string, to *C.mercer_handle, f func(ctx context.Context, report func(solvers.Progress)) (any, error)) error {
 	a.requireResult(name, to != nil)
 	return a.work(w, func(ctx context.Context, report func(solvers.Progress)) error {

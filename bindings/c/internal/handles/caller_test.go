@@ -12,8 +12,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestSizesBeyondTheMemoryAreRefused checks that sizes that exceed the caller's memory give an
-// error before any element is read or copied.
+// TestSizesBeyondTheMemoryAreRefused checks sizes that exceed the caller's memory. No element may be read.
 func TestSizesBeyondTheMemoryAreRefused(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.SkipOrFail(t, "proc", "the test finds out from Linux which memory is mapped")
@@ -51,8 +50,7 @@ func TestSizesBeyondTheMemoryAreRefused(t *testing.T) {
 	}
 }
 
-// TestCopiesWithoutRoomAreRefused checks that a call returns an error for a mapped file whose
-// float64 copy does not fit in memory.
+// TestCopiesWithoutRoomAreRefused checks a mapped file whose float64 copy does not fit in memory.
 func TestCopiesWithoutRoomAreRefused(t *testing.T) {
 	if _, ok := backend.HostMemory(); !ok {
 		required.SkipOrFail(t, "proc", "the test finds out the free memory from Linux")

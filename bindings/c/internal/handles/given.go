@@ -11,9 +11,8 @@ import (
 	"github.com/mercer-go/mercer/kernels/gram"
 )
 
-// points returns m in the form that a learner or a solver with the kernel k requires. The result
-// precomputed reports whether k is a precomputed kernel, so that m is its Gram matrix. A sparse m
-// stays sparse unless it is a Gram matrix.
+// points returns m in the form that a learner or a solver with the kernel k requires: sparse, if m is sparse and
+// not a Gram matrix. precomputed reports whether m is a Gram matrix.
 func (m Matrix) points(k kernels.Kernel) (points numeric.Points, precomputed bool, err error) {
 	if precomputed, err = kernels.IsPrecomputed(k); err != nil {
 		return points, false, err
@@ -28,8 +27,7 @@ func (m Matrix) points(k kernels.Kernel) (points numeric.Points, precomputed boo
 	return numeric.DensePoints(h), precomputed, err
 }
 
-// trainingPoints returns the points of the kernel precomputed() for a Gram matrix: a copy of the
-// matrix, preceded by two columns.
+// trainingPoints returns the points of the kernel precomputed() for a Gram matrix.
 func trainingPoints(values backend.Host[float64]) (backend.Host[float64], error) {
 	if values.Rows != values.Cols {
 		return backend.Host[float64]{}, notSquare(values)

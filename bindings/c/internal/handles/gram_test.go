@@ -10,8 +10,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestGram checks k(X, Z), k(X, X) and their products with V against kernels.Eval, on every device and for dense
-// and sparse points.
+// TestGram compares k(X, Z), k(X, X) and their products with kernels.Eval, for dense and sparse points.
 func TestGram(t *testing.T) {
 	const text = "0.5*gaussian(sigma=2) + 0.1*linear()"
 	k, err := kernels.Parse(text)
@@ -62,8 +61,7 @@ func TestGram(t *testing.T) {
 					if err := Gram(ctx, d, text, input(x), input(test.z), float64s(test.v), out); err != nil {
 						t.Fatal(err)
 					}
-					// ‖x−z‖² is computed from products of norms of at most 40 with about d + 4 roundings, and a
-					// sum has m terms.
+					// Norms are at most 40, ‖x−z‖² has d + 4 roundings, and a sum has m terms.
 					for i, got := range out {
 						bound := 0x1p-53 * (40*(5+4) + float64(z.Rows)) * math.Max(1, size.Data[i])
 						if math.Abs(got-want.Data[i]) > bound {

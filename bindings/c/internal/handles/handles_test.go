@@ -80,8 +80,7 @@ func TestFactor(t *testing.T) {
 	for i := range n {
 		shifted.Set(i, i, shifted.At(i, i)+lambda)
 	}
-	// The factor's backward error is at most n·γ(3n+1)‖A‖ (Higham 2002, theorem 10.4), where ‖A‖ ≤ n + λ. The term
-	// n·2⁻⁴⁰ allows for rounding errors of kernel values.
+	// The first term is from Higham 2002, theorem 10.4. The second term allows for errors of 2⁻⁴⁰ in kernel values.
 	bound := func(alpha, y *mat.Dense) float64 {
 		u := 0x1p-53
 		return (n*(3*n+1)*u*(n+lambda) + n*0x1p-40) * mat.Norm(alpha, 2) / mat.Norm(y, 2)
@@ -130,8 +129,7 @@ func TestFactor(t *testing.T) {
 	}
 }
 
-// checkChanged removes samples from a factor and appends them again, and checks that the solution is the
-// same in the new order, up to the rounding errors of three factors.
+// checkChanged removes samples from a factor, appends them again, and compares the solutions.
 func checkChanged(t *testing.T, f *Factor, givenGram bool, g, x, y backend.Host[float64], alpha []float64, bound func(alpha, y *mat.Dense) float64) {
 	t.Helper()
 	ctx := context.Background()
@@ -173,8 +171,7 @@ func checkChanged(t *testing.T, f *Factor, givenGram bool, g, x, y backend.Host[
 	}
 	var d mat.Dense
 	d.Sub(got, want)
-	// The bound follows from ‖α − α′‖ ≤ ‖(K + λI)⁻¹‖‖r − r′‖, where r and r′ are the residuals of
-	// the two solutions and λ = ½.
+	// The bound follows from ‖α − α′‖ ≤ ‖(K + λI)⁻¹‖‖r − r′‖ for the residuals r, r′ of the solutions, with λ = ½.
 	if distance := mat.Norm(&d, 2); distance > 2*2*limit*mat.Norm(denseOf(targets), 2) {
 		t.Errorf("given %t: the solution moved by %g", givenGram, distance)
 	}
@@ -233,8 +230,7 @@ func TestFewRows(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// The bound is for two sums of 60 products of an element of α and a kernel value with an error below
-			// 2⁻⁴⁰, where ‖α‖ ≤ ‖y‖/λ and λ = 1.
+			// The bound is for two sums of 60 products. Kernel values are exact to 2⁻⁴⁰, and ‖α‖ ≤ ‖y‖.
 			bound := math.Sqrt(60) * (0x1p-40 + 60*0x1p-53) * mat.Norm(denseOf(y), 2)
 			for i := range oneCall {
 				if math.Abs(oneCall[i]-inBlocks[i]) > bound {
@@ -251,8 +247,7 @@ func TestFewRows(t *testing.T) {
 	}
 }
 
-// TestPrecomputed checks that a model of precomputed kernel values and a model of the kernel give
-// the same predictions, up to the rounding errors of the kernel values.
+// TestPrecomputed compares a model of precomputed kernel values with a model of the kernel.
 func TestPrecomputed(t *testing.T) {
 	ctx := context.Background()
 	d := open(t, "cpu")
@@ -276,8 +271,7 @@ func TestPrecomputed(t *testing.T) {
 	if err := byValues.Predict(ctx, d, Values, float64s(gramOf(k, z, x)), g); err != nil {
 		t.Fatal(err)
 	}
-	// Errors of 2⁻⁴⁰ in kernel values change α by at most n·2⁻⁴⁰‖α‖/λ, where ‖α‖ ≤ ‖y‖/λ, and change f by at most
-	// √n times this bound.
+	// Errors of 2⁻⁴⁰ in kernel values change α by at most n·2⁻⁴⁰‖α‖/λ, where ‖α‖ ≤ ‖y‖/λ.
 	norm := mat.Norm(denseOf(y), 2)
 	bound := math.Sqrt(40) * (1 + 40/lambda) * 0x1p-40 * norm / lambda
 	for i := range f {
@@ -302,8 +296,7 @@ func TestPrecomputed(t *testing.T) {
 	}
 }
 
-// TestTableModel checks that a model fitted to a table encodes raw rows as the table's encoder
-// does, including missing values, and refuses texts.
+// TestTableModel checks that a model fitted to a table encodes raw rows as the encoder does, and refuses texts.
 func TestTableModel(t *testing.T) {
 	ctx := context.Background()
 	d := open(t, "ref")
@@ -371,8 +364,7 @@ func TestTableModel(t *testing.T) {
 	}
 }
 
-// TestSparseTableModel checks that a model fitted to a sparse table takes a column for each feature
-// and scales the columns as the encoder does.
+// TestSparseTableModel checks that a model fitted to a sparse table takes and scales a column for each feature.
 func TestSparseTableModel(t *testing.T) {
 	ctx := context.Background()
 	d := open(t, "ref")
@@ -423,8 +415,7 @@ func TestSparseTableModel(t *testing.T) {
 	}
 }
 
-// TestColumns checks that a model fitted through the C interface gets an encoder that does not
-// change numbers and has the given names.
+// TestColumns checks the names in the encoder of a model that was fitted through the C interface.
 func TestColumns(t *testing.T) {
 	ctx := context.Background()
 	d := open(t, "ref")
@@ -499,8 +490,8 @@ func TestFloats(t *testing.T) {
 	}
 }
 
-// TestTogether checks that several goroutines can use a model and a factor while these are freed.
-// Each call must either succeed with the same numbers, or return the error for a freed handle.
+// TestTogether checks calls of several goroutines with a model and a factor while these are freed. Each call must
+// succeed with the same numbers, or return the error for a freed handle.
 func TestTogether(t *testing.T) {
 	ctx := context.Background()
 	d, err := Open("cpu/generic", 2, 0)

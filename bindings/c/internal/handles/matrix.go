@@ -30,8 +30,7 @@ func (m Matrix) Dims() (rows, cols int) {
 	return m.F64.Rows, m.F64.Cols
 }
 
-// host returns m as a dense matrix in float64, in which all fits and predictions are computed. F64
-// is returned without a copy; F32 and CSR are converted.
+// host returns m as a dense matrix in float64. F64 is returned without a copy.
 func (m Matrix) host(name string) (backend.Host[float64], error) {
 	if m.CSR.Rows > 0 {
 		if err := checkMemory(name, m.CSR.Rows, m.CSR.Cols, 1); err != nil {

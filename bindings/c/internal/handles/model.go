@@ -143,8 +143,8 @@ const (
 	Deviations                  // standard deviations of new targets, including noise: n×t
 )
 
-// onPoints converts the rows of x to points for the result that the argument kind selects, and
-// calls f with the device and the points. The model and the device stay open during the call.
+// onPoints converts the rows of x to points for the result kind, and calls f with the device and the points. The
+// model and the device stay open during the call.
 func (m *Model) onPoints(ctx context.Context, d *Device, kind Output, x Matrix, f func(backend.Device, mat.Matrix) error) error {
 	if err := m.acquire(); err != nil {
 		return err
@@ -159,9 +159,8 @@ func (m *Model) onPoints(ctx context.Context, d *Device, kind Output, x Matrix, 
 	})
 }
 
-// Predict writes the result that kind selects, for the rows of x, to out. x has the columns to
-// which the model was fitted: for a table, its raw numeric columns; for a precomputed kernel, the
-// kernel values with all training objects.
+// Predict writes the result that kind selects, for the rows of x, to out. x has the columns to which the model was
+// fitted: for a table, its raw numeric columns; for a precomputed kernel, the kernel values with all training objects.
 func (m *Model) Predict(ctx context.Context, d *Device, kind Output, x Matrix, out []float64) error {
 	return m.onPoints(ctx, d, kind, x, func(_ backend.Device, points mat.Matrix) error {
 		if err := checkMemory("out", len(out), 1, 1); err != nil {
@@ -466,9 +465,8 @@ func (m *Model) apply(ctx context.Context, dev backend.Device, kind Output, x ma
 	return nil, fmt.Errorf("libmercer: predict: no kind of prediction has the number %d", kind)
 }
 
-// arraysOf returns the arrays of the state of a model. For a support vector machine that was fitted
-// in this process it adds "support", the indices of the support vectors among the rows of x, and
-// "steps", the number of steps of each machine.
+// arraysOf returns the arrays of the state of a model. For a support vector machine that was fitted in this process it
+// adds "support", the row numbers of the support vectors, and "steps", the number of steps of each machine.
 func arraysOf(m learners.Model) map[string]backend.Host[float64] {
 	arrays := m.State().Arrays
 	if fitted, ok := m.(interface{ Trace() (support, steps []int) }); ok {

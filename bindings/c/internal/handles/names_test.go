@@ -11,8 +11,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestNames checks that in advice and in errors about a parameter, the caller's names replace the
-// library's, and that advice about a parameter without a caller's name is omitted.
+// TestNames checks that the caller's names replace the library's names, and that advice without a name is omitted.
 func TestNames(t *testing.T) {
 	names := ParseNames([]string{"lambda=alpha", "iterations=max_iter", "solver=solver", "standardize=standardize X", "C=cost"})
 	for _, c := range []struct {

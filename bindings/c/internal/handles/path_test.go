@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// refit fits kernel ridge regression to the given rows, by Gaussian elimination of (K + λW⁻¹ 1; 1ᵀ 0)(α; b) = (y;
-// 0). It returns the predictions for row i and the condition number of the matrix.
+// refit solves (K + λW⁻¹ 1; 1ᵀ 0)(α; b) = (y; 0) for the given rows by Gaussian elimination. It returns the
+// predictions for row i and the condition number of the matrix.
 func refit(g, y backend.Host[float64], w []float64, intercept bool, lambda float64, rows []int, i int) (f []float64, condition float64) {
 	n := len(rows)
 	order := n
@@ -43,9 +43,8 @@ func refit(g, y backend.Host[float64], w []float64, intercept bool, lambda float
 	return value.RawRowView(0), mat.Cond(a, 2)
 }
 
-// TestPathAgainstRefits compares leave-one-out errors with the errors of n fits, and generalized cross-validation
-// and the degrees of freedom with their definitions in terms of the matrix H, whose column i holds the predictions
-// of a fit to the i-th unit vector.
+// TestPathAgainstRefits compares leave-one-out errors with the errors of n fits, and the other scores with their
+// definitions in terms of the matrix H, whose column i holds the predictions of a fit to the i-th unit vector.
 func TestPathAgainstRefits(t *testing.T) {
 	const n, d = 24, 3
 	x, y1 := samples(t, n, d)
@@ -138,8 +137,7 @@ func checkPoint(t *testing.T, p PathProblem, l int, lambda float64, g, y backend
 	}
 }
 
-// TestPathChooses checks that without a kernel Path uses the Gaussian of kernel-ridge. The scores of a λ without a
-// solution are NaN, with a reason; if no λ has a solution, Path returns the reason as an error.
+// TestPathChooses checks the kernel that Path chooses, and the reasons for a λ without a solution.
 func TestPathChooses(t *testing.T) {
 	ctx, d := context.Background(), open(t, "cpu")
 	x, y := samples(t, 20, 2)

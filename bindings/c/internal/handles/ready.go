@@ -6,19 +6,17 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// fewRows is the maximum number of rows for which predictions use a copy of the model on the device. Making the
-// copy takes as long as several tens of predictions.
+// fewRows is the maximum number of rows for which predictions use a copy of the model on the device, which takes
+// as long as several tens of predictions.
 const fewRows = 16
 
-// ready holds the predictors of a model, one for each device on which it predicted a small
-// number of rows. They keep their devices open until the model is freed.
+// ready holds the predictors of a model, one for each device, until the model is freed.
 type ready struct {
 	mu         sync.Mutex
 	predictors map[*Device]*learners.Predictor
 }
 
-// predictor returns the model stored on a device that the caller has acquired, or nil if it
-// does not fit in the device's memory.
+// predictor returns the model stored on a device, or nil if it does not fit in the device's memory.
 func (r *ready) predictor(d *Device, m learners.Model) *learners.Predictor {
 	r.mu.Lock()
 	defer r.mu.Unlock()

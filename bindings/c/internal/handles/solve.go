@@ -18,8 +18,8 @@ type SolveProblem struct {
 	Progress func(solvers.Progress)
 }
 
-// Solve solves p and writes the n×t matrix α to out. It returns the largest relative residual ‖(K +
-// λI)α − y‖/‖y‖ of a column.
+// Solve solves p and writes the n×t matrix α to out. It returns the largest relative residual ‖(K + λI)α − y‖/‖y‖
+// of a column.
 func Solve(ctx context.Context, d *Device, p SolveProblem, out []float64) (residual float64, err error) {
 	err = d.use(ctx, func(dev backend.Device) error {
 		k, points, err := system(p.Kernel, p.X)
@@ -44,8 +44,7 @@ func Solve(ctx context.Context, d *Device, p SolveProblem, out []float64) (resid
 	return residual, err
 }
 
-// system parses the text kernel, and converts x to the form that the parsed kernel requires. It
-// does not check the points, because the solvers do.
+// system parses the text kernel, and converts x to the form that the kernel requires, without checking the points.
 func system(kernel string, x Matrix) (k kernels.Kernel, points numeric.Points, err error) {
 	k = kernels.Precomputed{}
 	if kernel != "" {
