@@ -11,9 +11,8 @@ import (
 	"github.com/mercer-go/mercer/internal/bench/pypeer"
 )
 
-// BLASKind measures the routines of BLAS, mostly of level 3, and of LAPACK that the solvers use. It compares
-// Mercer's devices with other libraries and with the rate of multiply-adds in registers, the ceiling of the
-// processor.
+// BLASKind measures the routines of BLAS, mostly of level 3, and of LAPACK that the solvers use, and the rate of
+// multiply-adds in registers, the ceiling of the processor.
 const BLASKind = "blas"
 
 // Peer holds an open library, or the reason why the library could not be opened.
@@ -66,8 +65,7 @@ func (c *blasBench) close() {
 	closeAll(c.ceilings)
 }
 
-// open opens every device with every number of threads, and the devices whose ceilings are
-// measured: the best device of the processor and the competing devices.
+// open opens every device with every number of threads, and the devices whose ceilings are measured.
 func (c *blasBench) open() error {
 	n, size := slices.Max(c.Sizes), 4
 	if slices.Contains(c.Precisions, "float64") {

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// comparison holds Mercer's fastest run at the largest size of a group of cells, and the times of
-// the other libraries in the same cell.
+// comparison holds Mercer's fastest run at the largest size of a group of cells, and the times of other libraries.
 type comparison struct {
 	shared Case
 	key    string // name of the parameter for the size
@@ -62,8 +61,8 @@ func (r *Result) compare(key string) []comparison {
 	return list
 }
 
-// comparisonTable returns a table with a row for each comparison. The list must not be empty. The
-// table shows Mercer's rate in GFLOP/s if rates is true, and otherwise its time in seconds.
+// comparisonTable returns a table with a row for each comparison: Mercer's rate in GFLOP/s if rates is true, and
+// otherwise its time in seconds. The list must not be empty.
 func (r *Result) comparisonTable(list []comparison, rates bool) *Table {
 	key, unit := list[0].key, "s"
 	if slices.ContainsFunc(list, func(c comparison) bool { return c.key != key }) {
@@ -117,8 +116,7 @@ func optional(v float64, format func(float64) string) Field {
 	return Field{Text: format(v)}
 }
 
-// winsText returns a sentence with the number of comparisons in which Mercer is at least as fast as
-// every other library.
+// winsText returns a sentence with the number of comparisons in which no other library is faster than Mercer.
 func winsText(list []comparison) string {
 	first, compared := 0, 0
 	for _, c := range list {

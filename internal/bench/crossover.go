@@ -83,9 +83,8 @@ func (l *setup) gridTasks() []Task {
 // leastWeight is added to the weight of every case, for the time of its pauses.
 const leastWeight = 1e9
 
-// ridge is a regression problem for both forms. The elements of X are independent, of mean 0 and variance 1, so
-// that the largest singular value of X is about √n + √m. With λ = n + m the condition number of both systems is at
-// most 3.
+// ridge is a regression problem for both forms, whose systems have a condition number of at most 3: the elements
+// of X are independent, of mean 0 and variance 1, and λ = n + m.
 type ridge struct {
 	lambda float64
 	x, y   backend.Host[float64]
@@ -160,8 +159,8 @@ type grid struct {
 // point holds the runs of both forms at a point of a grid.
 type point struct{ primal, dual *Run }
 
-// winner returns the faster form of a point and, as ratio, the ratio of the longer time to the
-// shorter time. unclear is true if the timings of the two forms overlap.
+// winner returns the faster form of a point, and the ratio of the longer time to the shorter time. unclear is true
+// if the timings of the two forms overlap.
 func (q point) winner() (form string, ratio float64, unclear bool) {
 	form, ratio = primal, q.dual.Time.Median/q.primal.Time.Median
 	if ratio < 1 {

@@ -15,8 +15,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// TestCrossover measures a small grid on every device. It checks that the plans count the
-// operations of both forms, every residual is within its limit, and the page is complete.
+// TestCrossover checks the operations, the residuals and the page of a small grid, on every device.
 func TestCrossover(t *testing.T) {
 	c := Benchmark{Kind: CrossoverKind, Sizes: []int{1, 40, 7}, Widths: []int{9, 40, 1}, Devices: usable(), Threads: []int{1}, Runner: Runner{Repeats: 2}}
 	r, err := c.Run(t.Context())
@@ -45,8 +44,8 @@ func TestCrossover(t *testing.T) {
 	}
 }
 
-// TestRidgeResidual checks that the w from gonum's Cholesky of the normal equations is within the limit, but with
-// a relative error of 10⁻⁶ it is not.
+// TestRidgeResidual checks that the residual of w from gonum's Cholesky is within the limit, and that a relative
+// error of 10⁻⁶ in w is not.
 func TestRidgeResidual(t *testing.T) {
 	for _, size := range [][2]int{{30, 12}, {12, 30}, {20, 20}, {1, 1}} {
 		p := newRidge(size[0], size[1])

@@ -68,8 +68,7 @@ func (w *setup) startOperation(_ context.Context, operation, precision string, _
 	return operationEntries(w, operation, precision, s, s.x, s.y, backend.Device.F64)
 }
 
-// operationFlops returns the number of floating-point operations for the rate. It is 0 for solve,
-// because the method of solve depends on the size.
+// operationFlops returns the number of floating-point operations for the rate, or 0 for solve.
 func operationFlops(operation string, n, d int) float64 {
 	switch operation {
 	case "gram":

@@ -47,8 +47,8 @@ type Differences struct {
 const significance = 0.05
 
 // DiffOf compares two measurements. A timing is slower or faster beyond noise if the medians differ by more than
-// minChange (0.02 means 2 %) and the p-value of the Mann–Whitney test is below significance. The test needs four
-// timings from each measurement.
+// minChange (0.02 means 2 %) and the p-value of the Mann–Whitney test, of at least four timings each, is below
+// significance.
 func DiffOf(before, after *Result, minChange float64) (*Differences, error) {
 	if before.Kind != after.Kind {
 		return nil, fmt.Errorf("bench: compare: the first result was measured by bench %s, the second by bench %s", before.Kind, after.Kind)
@@ -111,8 +111,7 @@ func difference(oldRun, run *Run, minChange float64) Difference {
 	return x
 }
 
-// fewestTimings is the number of timings that the test needs from each measurement: for three each, the smallest
-// p-value of the test is 0.1.
+// fewestTimings is the number of timings that the test needs: for three each, the smallest p-value is 0.1.
 const fewestTimings = 4
 
 // notesOf describes the differences in the conditions of two measurements.

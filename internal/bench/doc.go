@@ -19,26 +19,23 @@
 //
 // An Entry is an implementation in a case. Run is timed; Before, Check and Metrics are not. Took is set for an
 // implementation that runs in another process and reports its own time. Metrics have the names of result.go
-// (residualMetric, rmseMetric, …) and are finite, because JSON has no NaN. A wrong result (Check) or the failure
-// of an entry ends the measurement. If an Optional entry fails, such as a library that runs out of memory, the
-// cell stores the reason, and the other entries continue. An entry that cannot be measured has only a name and a
-// Reason.
+// (residualMetric, rmseMetric, …) and are finite, because JSON has no NaN. A wrong result (Check) or the failure of an
+// entry ends the measurement. If an Optional entry fails, such as a library that runs out of memory, the cell stores
+// the reason, and the other entries continue. An entry that cannot be measured has only a name and a Reason.
 //
-// A Report consists of a sentence with the main result and of Tables. The map reports (report.go) holds the
-// function that makes the Report of each kind. A Table of a quantity (secondsQuantity, rateQuantity,
-// metric(residualMetric, "")) has a column for each implementation, a row for each value of one parameter, and a
-// Chart of the same values.
+// A Report consists of a sentence with the main result and of Tables. The map reports (report.go) holds the function
+// that makes the Report of each kind. A Table of a quantity (secondsQuantity, rateQuantity, metric(residualMetric,
+// "")) has a column for each implementation, a row for each value of one parameter, and a Chart of the same values.
 //
 // The command is generated from the Kind. Add its help to benchTexts in cmd/mercer, and a Go benchmark with a name
 // of key=value pairs to the list in bench_test.go.
 //
 // # Method of measurement
 //
-// The entries of a case run one after the other, in rounds, so that a disturbance of the machine affects all
-// entries. Each round starts with a different entry. Before the first round each entry runs once and its result is
-// checked. Then the entry runs until processor and threads are warm. A timing is the mean time of several runs;
-// their number is chosen so that they take a given time in all. Restoring the operands between two runs is not
-// timed.
+// The entries of a case run one after the other, in rounds, so that a disturbance of the machine affects all entries.
+// Each round starts with a different entry. Before the first round each entry runs once and its result is checked.
+// Then the entry runs until processor and threads are warm. A timing is the mean time of several runs; their number is
+// chosen so that they take a given time in all. Restoring the operands between two runs is not timed.
 //
 // # Stored results
 //

@@ -65,8 +65,7 @@ func entries[T backend.Float](ctx context.Context, c *blasBench, r routine, thre
 	return list, nil
 }
 
-// deviceEntry runs a routine on a device, on the operands of p if the device can use Go memory, and otherwise on
-// copies.
+// deviceEntry runs a routine on a device, on copies of the operands if the device cannot use Go memory.
 func deviceEntry[T backend.Float](q backend.Backend[T], p *problem[T]) (Entry, error) {
 	var e Entry
 	mem := placer[T]{q: q}
@@ -107,12 +106,11 @@ func ceilingEntry(d backend.Device, single bool, threads int) Entry {
 	}
 }
 
-// copyBytes is the number of bytes in each copy that measures the bandwidth of the memory. It exceeds the size of
-// all caches.
+// copyBytes is the number of bytes in each copy, more than all caches have.
 var copyBytes = 128 << 20
 
-// memoryEntry times a copy by the given number of goroutines, and computes from it the rate of a routine that
-// executes flops operations and moves the given number of bytes.
+// memoryEntry times a copy by several goroutines, and derives the rate of a routine that executes flops operations
+// and moves the given number of bytes.
 func (c *blasBench) memoryEntry(flops, bytes float64, threads int) Entry {
 	if c.memory[0] == nil {
 		c.memory = [2][]byte{make([]byte, copyBytes), make([]byte, copyBytes)}

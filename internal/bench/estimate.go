@@ -6,7 +6,6 @@ import (
 )
 
 // timeEstimates maps the name of an implementation to its time for a number of operations.
-// Benchmarks skip runs that would take too long by this estimate.
 type timeEstimates map[string]timeEstimate
 
 // timeEstimate is the time of the fastest run with the given number of operations.
@@ -22,8 +21,7 @@ func (p timeEstimates) record(name string, flops float64, duration time.Duration
 	p[name] = timeEstimate{flops, duration}
 }
 
-// skipReason returns the reason for skipping a run of flops operations whose estimated time exceeds
-// limit, or "" for other runs. A limit of 0 means no limit.
+// skipReason returns the reason for skipping a run whose estimated time exceeds limit, or "". 0 means no limit.
 func (p timeEstimates) skipReason(name string, flops float64, limit time.Duration) string {
 	known, ok := p[name]
 	if !ok || known.flops <= 0 || limit == 0 {

@@ -24,11 +24,10 @@ import (
 //	lasso      a path of 100 penalties, also by glmnet
 //	logistic   logistic regression of two classes, also by glmnet and LIBLINEAR
 //
-// All implementations get the same kernel, λ, precision and number of threads. One routine computes the residuals
-// of all results. For lasso and logistic the residual is the excess of the objective over its minimum, with the
-// same limit for all implementations. The file sparse.go has the fits of sparse data. Only ridge is also measured
-// in float32. The times include transfers to a GPU and back, but not importing a library and passing the data to
-// it.
+// All implementations get the same kernel, λ, precision and number of threads. One routine computes all residuals;
+// for lasso and logistic they are the excess of the objective over its minimum. The file sparse.go has the fits of
+// sparse data. Only ridge is also measured in float32. The times include transfers to a GPU, but not importing a
+// library and passing the data to it.
 const FitKind = "fit"
 
 const (
@@ -115,8 +114,7 @@ func (c *fitBench) implementations() []Implementation {
 	return list
 }
 
-// A contest describes a case for all its competitors: Mercer on each device, and Python libraries,
-// each of which runs a task of peers.py.
+// A contest describes a case for Mercer on each device, and for Python libraries, which run a task of peers.py.
 type contest struct {
 	mercer     func(d backend.Device) []competitor
 	task       string
@@ -189,8 +187,7 @@ type competitor struct {
 	result func() (function, error) // the function that the last run has fitted
 }
 
-// newCompetitor returns a competitor whose Run calls fit. result converts the value that the last
-// call of fit returned to a function.
+// newCompetitor returns a competitor whose Run calls fit. result converts the last value of fit to a function.
 func newCompetitor[R any](name string, fit func() (R, error), result func(R) (function, error)) competitor {
 	var last R
 	return competitor{

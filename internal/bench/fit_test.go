@@ -72,8 +72,7 @@ func TestFit(t *testing.T) {
 				continue
 			}
 			if fit == "lasso" || fit == "logistic" {
-				// Each implementation tries tolerances in decreasing order until the objective is within the
-				// limit.
+				// Each implementation tries decreasing tolerances until the objective is within the limit.
 				if !ok || !(residual <= linearLimit) || !(residual >= -1e-12) || !(run.Metrics[toleranceMetric] > 0) || !run.Timed() {
 					t.Errorf("%v: %s: %+v", c.Case, e.Name, run)
 				}
@@ -130,8 +129,7 @@ func openJudge(t *testing.T) (backend.Device, func(*synthetic) judge) {
 	return dev, l.judge
 }
 
-// TestFitWrong checks that a wrong result of Mercer ends the measurement, and that a wrong result
-// of another library removes this library.
+// TestFitWrong checks that a wrong result of Mercer ends the measurement, and that of a library removes the library.
 func TestFitWrong(t *testing.T) {
 	_, newJudge := openJudge(t)
 	s := newSynthetic(50, 3, fitLambda)
@@ -248,9 +246,8 @@ func TestFitRefusals(t *testing.T) {
 	}
 }
 
-// TestLinearBounds checks that the minimum lies between the lower bound and the objective, and that the lower
-// bound equals the objective at the minimum: in closed form for the lasso with an orthogonal design, and on a grid
-// for logistic regression with one weight.
+// TestLinearBounds checks that the minimum lies between the lower bound and the objective: in closed form for the
+// lasso with an orthogonal design, and on a grid for logistic regression with one weight.
 func TestLinearBounds(t *testing.T) {
 	_, newJudge := openJudge(t)
 	// For X = 2I, each coordinate minimizes ½(y − 2w)² + μ|w|. The minimum is ½y² if |y| ≤ μ/2, and otherwise

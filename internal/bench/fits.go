@@ -21,8 +21,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// ridge returns the contest of solving (K + λI)α = y. In float32 Mercer uses the device's Cholesky
-// factor in float32 without refinement, like the other libraries.
+// ridge returns the contest of solving (K + λI)α = y, in float32 without refinement.
 func (c *fitBench) ridge(j judge, precision string) contest {
 	s := j.synthetic
 	k := contest{task: "ridge", parameters: s.parameters(), sendData: putAll(s.x, s.y), result: alphaOf(s), residual: j.residual, limit: ridgeLimit(s.x.Rows, c.Features, precision, s.lambda)}
@@ -166,8 +165,7 @@ func (c *fitBench) byGonum(p Peer, s *synthetic, precision string) competitor {
 // centersSeed is the seed with which scikit-learn draws the centers for all implementations.
 const centersSeed = 7
 
-// nystrom returns the contest of kernel ridge regression with M centers, which scikit-learn draws for all
-// implementations if it is installed.
+// nystrom returns the contest of kernel ridge regression with M centers, which scikit-learn draws if installed.
 func (c *fitBench) nystrom(j judge) contest {
 	s, n := j.synthetic, j.x.Rows
 	m := c.Centers
@@ -227,8 +225,8 @@ func (c *fitBench) nystrom(j judge) contest {
 	return k
 }
 
-// nystromLimit bounds the residual, divided by ‖Φᵀy‖, of a solution that uses S^(−1/2), as in scikit-learn. Here Φ
-// = k(X, c) and S = k(c, c) for M centers c, and u is the unit roundoff:
+// nystromLimit bounds the residual, divided by ‖Φᵀy‖, of a solution that uses S^(−1/2), as in scikit-learn. Here
+// Φ = k(X, c) and S = k(c, c) for M centers c, and u is the unit roundoff:
 //   - The condition number κ of S, without negligible eigenvalues, is at most M/λ.
 //   - ΦS^(−1/2) has a relative error of √κ·(d + 8 + 10√M)u.
 //   - Solving the normal equations adds an error of 10√n·u·n/λ.
@@ -290,8 +288,7 @@ func (s *synthetic) allRows(m *learners.SupportModel) (function, error) {
 // nearest is the number of neighbors. checkedMeans is the number of samples whose mean is checked.
 const nearest, checkedMeans = 5, 100
 
-// neighbors returns the contest of computing, for each sample, the mean target of its nearest
-// samples. All implementations compute the distances to all samples.
+// neighbors returns the contest of computing, for each sample, the mean target of its nearest samples.
 func (c *fitBench) neighbors(j judge) contest {
 	s := j.synthetic
 	k := contest{task: "neighbors", peers: []string{sklearn}, parameters: map[string]any{"k": nearest}, sendData: putAll(s.x, s.y)}

@@ -86,8 +86,8 @@ func (r *Result) imported() {
 	}
 }
 
-// runOf returns the run of an implementation in a case. It adds the run if there is none. An implementation
-// belongs to Mercer if its name begins with mercerName. The pointer is valid until the next call.
+// runOf returns the run of an implementation in a case, and adds it if there is none. Names of Mercer begin with
+// mercerName. The pointer is valid until the next call.
 func (r *Result) runOf(c Case, impl Implementation) *Run {
 	if r.Implementation(impl.Name) == nil {
 		if impl.Kind = PeerKind; strings.HasPrefix(impl.Name, mercerName) {

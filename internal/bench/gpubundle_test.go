@@ -14,8 +14,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestGPUBundleManifest checks that `make gpu-bundle` builds exactly the programs that the script
-// runs, from packages that exist.
+// TestGPUBundleManifest checks that `make gpu-bundle` builds exactly the programs that the script runs.
 func TestGPUBundleManifest(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {
@@ -48,8 +47,7 @@ func TestGPUBundleManifest(t *testing.T) {
 	}
 }
 
-// minimalPath returns a folder with the programs that the script needs on every machine, but
-// without a compiler, Python and NVIDIA's tools.
+// minimalPath returns a folder with the programs that the script needs on every machine.
 func minimalPath(t *testing.T) string {
 	folder := t.TempDir()
 	for _, name := range []string{"sh", "awk", "basename", "cat", "chmod", "cp", "cut", "date", "dirname", "grep", "gunzip", "gzip", "mkdir", "mktemp", "mv", "paste", "rm", "tail", "timeout", "tr", "env"} {

@@ -136,9 +136,8 @@ func (e *OptionError) Error() string {
 	return fmt.Sprintf("bench: %s: %s: %s", e.Kind, e.Option, e.Problem)
 }
 
-// Run runs the benchmark. It returns an error if a device cannot be opened, if a case exceeds the
-// memory, if a result of Mercer or of a BLAS library is wrong, or if ctx is done. If another
-// library fails, Run omits it from the case.
+// Run runs the benchmark. It returns an error if a device cannot be opened, if a case exceeds the memory, if a result
+// of Mercer or of a BLAS library is wrong, or if ctx is done. If another library fails, Run omits it from the case.
 func (b Benchmark) Run(ctx context.Context) (*Result, error) {
 	if err := b.Fill(); err != nil {
 		return nil, err
@@ -253,8 +252,7 @@ func orElse[T any](list, defaults []T) []T {
 	return list
 }
 
-// tasks returns a Task for each case {option, precision, threads, n} of b, in which n varies
-// fastest. start creates the entries of one case.
+// tasks returns a Task for each case {option, precision, threads, n} of b. start creates the entries of one case.
 func (b *Benchmark) tasks(start func(ctx context.Context, name, precision string, threads, n int) ([]Entry, error)) []Task {
 	var list []Task
 	option := KindOf(b.Kind).Option

@@ -19,9 +19,8 @@ import (
 // 0. Each implementation uses the largest of its tolerances for which the excess is within this limit.
 const linearLimit = 1e-6
 
-// atEqualObjective returns w with a different first run, which tries tolerances in decreasing order until the
-// residual is at most linearLimit. Later runs use the last of these tolerances. The argument set passes a
-// tolerance to the implementation.
+// atEqualObjective returns w with a first run that tries tolerances in decreasing order, by the argument set,
+// until the residual is at most linearLimit. Later runs use the last of these tolerances.
 func (w competitor) atEqualObjective(set func(tol float64), residual func(function) (float64, error)) competitor {
 	fit, duration, result := w.Run, w.Took, w.result
 	var last time.Duration
@@ -64,10 +63,10 @@ func (w competitor) atEqualObjective(set func(tol float64), residual func(functi
 	return w
 }
 
-// newLinear generates the data of linear models as in Friedman, Hastie and Tibshirani (2010,
-// section 5.1): standard normal features with pairwise correlation 0.1, coefficients (−1)^j
-// exp(−j/10), j = 0, 1, …, and noise with a third of the variance of the linear function. For
-// classification the target is 1 with the probability 1/(1 + e^−y), otherwise 0.
+// newLinear generates the data of linear models as in Friedman, Hastie and Tibshirani (2010, section 5.1):
+// standard normal features with pairwise correlation 0.1, coefficients (−1)^j exp(−j/10), j = 0, 1, …, and noise
+// with a third of the variance of the linear function. For classification the target is 1 with the probability
+// 1/(1 + e^−y), otherwise 0.
 func newLinear(n, d int, classes bool) *synthetic {
 	rng := rand.New(rand.NewPCG(5, 6))
 	s := &synthetic{x: backend.NewHost[float64](n, d), y: backend.NewHost[float64](n, 1), lambda: 1}
@@ -215,9 +214,8 @@ func (c *fitBench) linearRidge(n int) (contest, judge, error) {
 	return k, j, nil
 }
 
-// lasso returns the contest of a path of 100 penalties without intercept. The first penalty is the
-// smallest penalty for which all weights are 0. As in glmnet, the last penalty is a thousandth of
-// the first, or a hundredth if there are fewer samples than features.
+// lasso returns the contest of a path of 100 penalties without intercept. As in glmnet, the path begins at the
+// smallest penalty for which all weights are 0, and ends at a thousandth, or a hundredth if n < d.
 func (c *fitBench) lasso(n int) (contest, judge, error) {
 	p := &linearProblem{judge: c.judge(newLinear(n, c.Features, false))}
 	ratio := 1e-3

@@ -55,8 +55,7 @@ func readMachine() Machine {
 	return m
 }
 
-// revision returns the version of this module at the time of the build, with the commit and a
-// mark for uncommitted changes.
+// revision returns the version of this module, with the commit and a mark for uncommitted changes.
 func revision() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		return info.Main.Version

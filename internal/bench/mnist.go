@@ -141,8 +141,7 @@ func digits(predictions *mat.Dense) []float64 {
 	return out
 }
 
-// predicted sets the check and the metrics of e. predict returns the predicted digits of the test
-// images, and the time that the predictions took.
+// predicted sets the check and the metrics of e. predict returns the digits of the test images and the time.
 func (c *mnistBench) predicted(e *Entry, predict func() (digits []float64, seconds float64, err error)) {
 	metrics := map[string]float64{}
 	e.Metrics = func() map[string]float64 { return metrics }
@@ -186,8 +185,7 @@ func (c *mnistBench) start(_ context.Context, name, _ string, threads, n int) ([
 	return list, nil
 }
 
-// byPeer returns the entry of scikit-learn. After the fit, the process sends the predicted digits
-// and the time of predicting them.
+// byPeer returns the entry of scikit-learn.
 func (c *mnistBench) byPeer(p Peer, name string, x, y *mat.Dense) Entry {
 	e := Entry{Implementation: p.Name, Reason: p.Missing, Optional: true}
 	n := x.RawMatrix().Rows

@@ -13,8 +13,7 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// openDevices opens devices by name, each device once. If a device cannot be opened, it returns the error and the
-// devices that it has already opened.
+// openDevices opens devices by name, each device once. After an error, it also returns the devices that are open.
 func openDevices(names []string, c backend.Config) (list []backend.Device, err error) {
 	for _, name := range names {
 		d, err := backend.Open(name, c)
@@ -44,8 +43,7 @@ type setup struct {
 	timeEstimates timeEstimates // estimates by implementation and operation
 }
 
-// open opens the devices, the CPU device that checks every result, and the libraries. The caller
-// must close the setup, even if open returns an error.
+// open opens the devices, the device that checks results, and the libraries. Close the setup even after an error.
 func (b Benchmark) open(ctx context.Context) (l *setup, err error) {
 	l = &setup{Benchmark: b, ctx: ctx, timeEstimates: timeEstimates{}}
 	if l.judges, err = backend.Open("cpu", backend.Config{Memory: b.Memory}); err != nil {
@@ -58,8 +56,7 @@ func (b Benchmark) open(ctx context.Context) (l *setup, err error) {
 	return l, ctx.Err()
 }
 
-// openPeers opens the libraries, each Python library in its own process. If a library cannot be
-// opened, the Peer holds the reason.
+// openPeers opens the libraries, each Python library in its own process. A Peer holds the reason of a failure.
 func (b Benchmark) openPeers(ctx context.Context) (peers []Peer) {
 	var finder *pypeer.Finder
 	for _, name := range b.Peers {
@@ -97,8 +94,7 @@ func (p Peer) implementation(threads int) Implementation {
 	return e
 }
 
-// ceilingName returns the name of the Implementation that measures the largest possible rate of the
-// device, or "" if the device has none.
+// ceilingName returns the name of the Implementation that measures the ceiling of the device, or "".
 func ceilingName(d backend.Device) string {
 	if _, ok := d.(ceiling); !ok {
 		return ""

@@ -24,8 +24,7 @@ func productLimit[T backend.Float](n, d int) float64 {
 	return (20*math.Sqrt(float64(n)) + 2*(float64(d)+12)) * roundoff[T]()
 }
 
-// entry creates the entry of an operation. Its check compares the result of gram or mul with the
-// judge's product with K. For factor and fit the judge computes the residual of the solution.
+// entry creates the entry of an operation, whose result the judge checks: a product with K, or the residual.
 func (o *operand[T]) entry(operation string, residualLimit, productLimit float64) (e Entry, err error) {
 	n, mem := o.x.Rows, placer[T]{q: o.q}
 	e.Close = mem.free
@@ -90,8 +89,7 @@ func (o *operand[T]) ones() backend.Host[T] {
 	return backend.Host[T]{Rows: n, Cols: 1, Stride: 1, Data: slices.Repeat([]T{1}, n)}
 }
 
-// gramDifference multiplies the stored lower triangle of K by ones, and compares the product with
-// the judge's product.
+// gramDifference compares the product of the stored lower triangle of K and ones with the judge's product.
 func (o *operand[T]) gramDifference(k backend.Matrix[T]) (float64, error) {
 	mem := placer[T]{q: o.q}
 	defer mem.free()

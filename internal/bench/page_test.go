@@ -8,8 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestResultsPageIsCurrent checks that docs/results.md equals the page that go generate makes
-// from the files in bench/results.
+// TestResultsPageIsCurrent checks that docs/results.md equals the page that go generate makes from bench/results.
 func TestResultsPageIsCurrent(t *testing.T) {
 	names, err := filepath.Glob("../../bench/results/*.json")
 	if err != nil || len(names) == 0 {

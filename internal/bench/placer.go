@@ -2,8 +2,7 @@ package bench
 
 import "github.com/mercer-go/mercer/backend"
 
-// A placer creates matrices on a device and frees them together. It stores its first error in err,
-// and creates no matrix after an error.
+// A placer creates matrices on a device and frees them together. After an error, err, it creates no matrix.
 type placer[T backend.Float] struct {
 	q    backend.Backend[T]
 	list []backend.Matrix[T]

@@ -10,8 +10,7 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Report is a Result in the form of tables. Its methods write text and Markdown, and package bench/report writes
-// HTML.
+// Report is a Result in the form of tables. Its methods write text and Markdown, and package bench/report writes HTML.
 type Report struct {
 	Title  string
 	Answer string // the main result in one or two sentences
@@ -176,8 +175,7 @@ func (r *Result) filter(name, value string) *Result {
 	return &subset
 }
 
-// sizeOf returns the parameter with the largest number of values among the parameters that are
-// integers in all cells, or n if there is no such parameter.
+// sizeOf returns the integer parameter with the largest number of values, or n if there is none.
 func (r *Result) sizeOf() string {
 	name, largest := "n", 0
 	for _, p := range r.Cells[0].Case {
@@ -190,8 +188,7 @@ func (r *Result) sizeOf() string {
 	return name
 }
 
-// noisy is the percentage of the processors' time, used by other processes and machines, above
-// which timings are unreliable.
+// noisy is the percentage of time used by other processes and machines above which timings are unreliable.
 const noisy = 5
 
 // Lines returns the date, the machine and the method of the measurement as lines of text.

@@ -90,9 +90,8 @@ func newProblem[T backend.Float](r routine, n int) *problem[T] {
 	return p
 }
 
-// preparation returns the function that an entry calls before each of its runs. For an in-place routine the
-// function restores C. For other routines it fills C with NaN before the entry's first run, so that an
-// implementation that writes no result fails the check.
+// preparation returns the function that an entry calls before each of its runs. It restores C for an in-place
+// routine, and otherwise fills C with NaN before the first run, so that a missing result is detected.
 func (p *problem[T]) preparation() func() {
 	if p.inPlace {
 		return func() { copy(p.c.Data, p.input.Data) }
@@ -112,9 +111,8 @@ type reference[T backend.Float] struct {
 	limit float64         // maximum relative difference from want
 }
 
-// check returns the norm of got minus the reference, divided by the norm of the reference (Frobenius norms, of the
-// lower triangles if triangle is set). The first result becomes the reference, with the limit bound(), and check
-// returns nil for it.
+// check returns the relative difference of got from the reference, in Frobenius norms, of the lower triangles if
+// triangle is set. The first result becomes the reference with the limit bound(), and check returns nil.
 func (r *reference[T]) check(got backend.Host[T], triangle bool, bound func() float64) *Check {
 	var empty backend.Host[T]
 	if r.want.Data == nil {
@@ -156,8 +154,8 @@ func roundoff[T backend.Float]() float64 {
 	return 0x1p-53
 }
 
-// bound returns a bound on the relative difference between the results of two correct implementations, with γ =
-// 10·√n·u for the unit roundoff u, or n·u if this is smaller (Higham and Mary 2019, theorem 2.4 with λ = 10):
+// bound returns a bound on the relative difference between the results of two correct implementations, with
+// γ = 10·√n·u for the unit roundoff u, or n·u if this is smaller (Higham and Mary 2019, theorem 2.4 with λ = 10):
 //   - Products: the Frobenius norm of the error is at most γ‖A‖‖B‖.
 //   - Triangular solves: |ΔX| ≤ γ |A⁻¹||A||X| (Higham 2002, theorem 8.5). As the absolute values in each row and
 //     column of A − I add up to at most 1/2, the norm of |A⁻¹||A| is at most 1.5/(1 − 0.5) = 3.
@@ -176,8 +174,7 @@ func (p *problem[T]) bound() float64 {
 	return 2 * gamma * norm(p.a) * norm(p.b) / size
 }
 
-// library returns a function that runs the routine of p in a library. It returns nil if the library
-// lacks the routine, for example potrf in a BLAS without LAPACK.
+// library returns a function that runs the routine of p in a library, or nil if the library lacks the routine.
 func (p *problem[T]) library(r peer.Routines[T]) func() error {
 	switch p.name {
 	case "gemm":

@@ -65,8 +65,7 @@ func measureFake(t *testing.T, r Runner, tasks ...Task) (cells []Cell, elapsed t
 	return cells, elapsed
 }
 
-// TestInterleaving checks that every round runs each entry once, in order, and that each round
-// starts one entry later than the previous round.
+// TestInterleaving checks that every round runs each entry once, starting one entry later than the previous round.
 func TestInterleaving(t *testing.T) {
 	_, log := measureOne(t, Runner{Repeats: 3}, script{"a", durations(300 * ms)}, script{"b", durations(300 * ms)}, script{"c", durations(300 * ms)})
 	// No entry needs a run to warm up, because its first run is long enough.
@@ -76,8 +75,7 @@ func TestInterleaving(t *testing.T) {
 	}
 }
 
-// TestTimings checks that the slow first run is not counted, that a timing is the mean of runs that together take
-// at least Sample, and that medians, rates and shares follow from the timings.
+// TestTimings checks that the slow first run is not counted, and that the summaries follow from the timings.
 func TestTimings(t *testing.T) {
 	r := Runner{Repeats: 3, Sample: 10 * ms}
 	cell, _ := measureOne(t, r, script{"a", append(durations(20*ms, 20*ms), 4*ms)})

@@ -20,8 +20,7 @@ const (
 	processorMetric = "processor_seconds" // processor time, summed over all threads
 )
 
-// runParams lists the keys of a program's JSON object that become parameters of the case, in the
-// order of the reports.
+// runParams lists the keys of a program's JSON object that become parameters of the case.
 var runParams = []string{
 	"program", "learner", "solver", "by", "search", "kernel", "lambda", "precision", "n", "rows", "d", "features", "functions",
 }
@@ -90,8 +89,7 @@ func runSeconds(value any) (float64, error) {
 	return 0, errors.New(`"seconds" must be a number > 0, or an object with such a number as "total"`)
 }
 
-// runCase returns the parameters of an object's case. The parameter functions is the number of centers, in the
-// member "facts" of the object, if it is smaller than the number of rows.
+// runCase returns the parameters of an object's case, with the number of centers if it is below the number of rows.
 func runCase(object map[string]any) Case {
 	var c Case
 	for _, name := range runParams {

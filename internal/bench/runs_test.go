@@ -8,8 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestReadRuns checks that objects with equal cases are repetitions of one run, that the Run has the largest value
-// of each metric, and which implementation is named.
+// TestReadRuns checks that objects with equal cases become one Run, with its metrics and implementation.
 func TestReadRuns(t *testing.T) {
 	const text = `{"program": "fit", "learner": "nystrom-ridge", "kernel": "gaussian(sigma=3)", "lambda": 0.5, "n": 100, "d": 2,
 	"device": "cpu/avx2", "solver": "falkon", "residual": 1e-7, "iterations": 9, "memory_bytes": 1000, "peak_bytes": 5000,

@@ -122,8 +122,7 @@ func (w *scaling) tasks() []Task {
 	return list
 }
 
-// solution is the result of a solver's run. residual returns the residual, and rmse the error on held-out rows.
-// rmse is nil without such rows.
+// solution is the result of a solver's run. rmse, the error on held-out rows, is nil without such rows.
 type solution struct {
 	res            *solvers.Result
 	residual, rmse func() (float64, error)
@@ -136,8 +135,7 @@ type plannedFit struct {
 	fit  func() (solution, error)
 }
 
-// plannedEntry returns the entry of a solver whose residual may be at most limit, or an entry with the reason why
-// the solver cannot be measured.
+// plannedEntry returns the entry of a solver whose residual may be at most limit, or the reason for its absence.
 func (l *setup) plannedEntry(dev backend.Device, name, sweep string, f plannedFit, limit float64) Entry {
 	e := Entry{Implementation: name, Optional: true}
 	if f.err != nil {

@@ -12,8 +12,8 @@ import (
 // residentMetric is the growth of the process's resident memory during the first fit, in bytes.
 const residentMetric = "resident_bytes"
 
-// exponent returns a in the power law q ≈ c·x^a, where x is a parameter of the cases, by least squares of
-// logarithms of the runs of an implementation. It returns 0 for fewer than three sizes with a positive value.
+// exponent returns a in q ≈ c·x^a for a parameter x of the cases, by least squares of logarithms of an
+// implementation's runs. It returns 0 for fewer than three sizes with a positive value.
 func (r *Result) exponent(name, parameter string, q quantity) float64 {
 	var x, y []float64
 	for _, c := range r.filter(sweep, parameter).Cells {
@@ -58,8 +58,7 @@ func scaleReport(r *Result, p *Report) {
 	}
 }
 
-// growthAnswer returns sentences that compare the growth of the time with the growth of the
-// operations, and the used memory with the planned memory.
+// growthAnswer returns sentences that compare the growth of the time and the operations, and the memory and the plan.
 func (r *Result) growthAnswer() string {
 	var parts []string
 	maxUsed := 0.0
@@ -89,8 +88,7 @@ func (r *Result) planUsed(name string) (maxShare float64) {
 	return maxShare
 }
 
-// exponentTable returns a table with a row for each solver: the exponents of its growth with one
-// parameter, and its largest size. Only the named parameter varies in subset.
+// exponentTable returns a table of the exponents of each solver's growth with one parameter, and its largest size.
 func (r *Result) exponentTable(subset *Result, parameter string) *Table {
 	t := &Table{
 		Title: "Exponents of " + parameter,

@@ -187,8 +187,8 @@ func (p *sparseProblem) hinge(f function) (float64, error) {
 	return (value - p.lower) / float64(len(p.y)), err
 }
 
-// dual returns the dual objective Σ|β_i| − ½βᵀKβ, a lower bound of F. It returns an error unless 0
-// ≤ y_iβ_i ≤ 1 and Σβ = 0, the conditions for this bound.
+// dual returns the dual objective Σ|β_i| − ½βᵀKβ, a lower bound of F. It returns an error unless 0 ≤ y_iβ_i ≤ 1
+// and Σβ = 0, the conditions for this bound.
 func (p *sparseProblem) dual(beta []float64) (float64, error) {
 	_, square, err := p.values(function{coef: beta})
 	if err != nil {
@@ -400,8 +400,7 @@ func (c *fitBench) sparseSVC(p *sparseProblem, k contest) ([]Entry, error) {
 	})
 }
 
-// compete returns the entries of Mercer and of the libraries in names. If second returns ok for a
-// library, the library has a second entry.
+// compete returns the entries of Mercer and of the libraries in names, two for a library if second returns ok.
 func (c *fitBench) compete(j judge, k contest, names []string, second func(Peer) (name string, k contest, ok bool)) ([]Entry, error) {
 	var list []competitor
 	for _, d := range c.devices {
@@ -424,8 +423,7 @@ func (c *fitBench) compete(j judge, k contest, names []string, second func(Peer)
 	return entries, nil
 }
 
-// sparseRead returns the entries of reading a LIBSVM file. The residual is the relative difference of the sums of
-// the values.
+// sparseRead returns the entries of reading a LIBSVM file. The residual compares the sums of the values.
 func (c *fitBench) sparseRead(p *sparseProblem, k contest) ([]Entry, error) {
 	path := filepath.Join(c.folder, "table.libsvm")
 	if err := p.writeLIBSVM(path); err != nil {

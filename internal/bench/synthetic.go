@@ -61,8 +61,7 @@ func converted[D, S backend.Float](v []S) []D {
 	return out
 }
 
-// function is the result of a fit: f(x) = Σ_j coef_j k(points_j, x) + intercept, or a linear model
-// for each column of linear. tolerance is the tolerance of the fit.
+// function is the result of a fit: f(x) = Σ_j coef_j k(points_j, x) + intercept, or a linear model for each column.
 type function struct {
 	points    backend.Host[float64]
 	coef      []float64

@@ -214,8 +214,7 @@ func (g group) table(r *Result, q quantity, title string, format func(float64) s
 	return t
 }
 
-// spreadText returns the range of a run's timings, with a degree sign for each outlier, and the
-// ratio of the run's rate to the rate of the limiter (Run.Ceiling).
+// spreadText returns the range of a run's timings, a degree sign for each outlier, and the ratio to the ceiling.
 func spreadText(run *Run, v Summary, format func(float64) string) string {
 	text := "once"
 	if len(run.Timings) > 1 {
@@ -227,8 +226,7 @@ func spreadText(run *Run, v Summary, format func(float64) string) string {
 	return text
 }
 
-// omitted lists the implementations without a timing, with the reasons. It excludes libraries that
-// are not installed, which the report lists once for all tables.
+// omitted lists the implementations without a timing, with the reasons, but not libraries that are not installed.
 func (g group) omitted(r *Result) []string {
 	type absence struct{ name, reason string }
 	var order []absence
@@ -274,8 +272,7 @@ func (c Case) Title() string {
 	return strings.Join(parts, ", ")
 }
 
-// figures formats v with three significant digits and no exponent: 0.0123,
-// 1.23, 12.3, 123, 1234.
+// figures formats v with three significant digits and no exponent: 0.0123, 1.23, 12.3, 123, 1234.
 func figures(v float64) string {
 	// Take the exponent of v after rounding: 9.996 becomes 1.00e+01.
 	_, exponent, _ := strings.Cut(strconv.FormatFloat(v, 'e', 2, 64), "e")

@@ -43,8 +43,7 @@ func readUsage() (usage, bool) {
 // processTicks returns the processor time, in ticks, of a process and of its running and ended children.
 func processTicks(pid string) (ticks float64) {
 	text, _ := os.ReadFile(filepath.Join("/proc", pid, "stat"))
-	// The fields after the name in brackets are numbered from 0, the state. Fields 11 to 14 are utime,
-	// stime, and both times of ended children.
+	// After the name in brackets, fields 11 to 14 are utime, stime, and both times of ended children.
 	words := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	for i := 11; i < min(15, len(words)); i++ {
 		v, _ := strconv.ParseFloat(words[i], 64)
@@ -83,8 +82,8 @@ func parseUsage(stat string) (u usage, ok bool) {
 	return u, true
 }
 
-// watchResident returns free memory to the system and begins to watch the resident memory of the process. The
-// function that it returns gives the largest growth since then, in bytes, or 0 if the system does not report it.
+// watchResident begins to watch the resident memory of the process. The function that it returns gives the largest
+// growth since then, in bytes, or 0 if the system does not report it.
 func watchResident() func() float64 {
 	debug.FreeOSMemory()
 	before, ok := process.Status("VmRSS:")

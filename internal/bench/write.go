@@ -24,8 +24,7 @@ func (p *Report) Text() string {
 	return b.String()
 }
 
-// text returns t as text with aligned columns. Numbers are aligned to the right. The note of a
-// field follows the field, in brackets.
+// text returns t as text with aligned columns and the notes in brackets.
 func (t *Table) text() string {
 	var align strings.Builder
 	rows := make([][]string, len(t.Rows)+1)

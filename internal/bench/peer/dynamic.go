@@ -22,8 +22,7 @@ type library struct {
 	handle     uintptr
 }
 
-// open opens a library with one of the file names in files. It first searches locations, a list of
-// folders and files, and then the folders of the system's loader.
+// open opens a library with one of the names in files, from locations, or from the folders of the system's loader.
 func open(name string, files, locations []string) (library, error) {
 	for _, location := range locations {
 		info, err := os.Stat(location)
@@ -56,8 +55,7 @@ func open(name string, files, locations []string) (library, error) {
 	return library{}, fmt.Errorf("%w: %s; looked in %s", ErrMissing, strings.Join(files, ", "), strings.Join(looked, ", "))
 }
 
-// load opens a library. It binds all symbols immediately, and keeps them private to the library:
-// two libraries with the same symbols must not call each other.
+// load opens a library. Its symbols remain private: two libraries with the same symbols must not call each other.
 func load(name, path string) (library, error) {
 	handle, err := dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
@@ -66,8 +64,7 @@ func load(name, path string) (library, error) {
 	return library{name: name, path: path, handle: handle}, nil
 }
 
-// reload loads l again after setting a variable in the environment of C, which os.Setenv without cgo does not
-// change.
+// reload loads l again after setting a variable in the environment of C, which os.Setenv does not change.
 func (l library) reload(variable, value string) (library, error) {
 	p, err := purego.Dlsym(purego.RTLD_DEFAULT, "setenv")
 	if err == nil {
@@ -82,8 +79,7 @@ func (l library) reload(variable, value string) (library, error) {
 	return load(l.name, l.path)
 }
 
-// dlopen locks the goroutine to its thread, because the loader stores the reason of a failure
-// separately for each thread.
+// dlopen locks the goroutine to its thread, for which the loader stores the reason of a failure.
 func dlopen(path string, mode int) (uintptr, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

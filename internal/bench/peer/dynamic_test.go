@@ -33,8 +33,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestReload reloads OpenBLAS with another core type, checks a result, and changes the core type back, in a
-// process of its own.
+// TestReload reloads OpenBLAS with another core type, checks a result, and changes the core type back.
 func TestReload(t *testing.T) {
 	const reloadEnv = "MERCER_TEST_RELOAD"
 	if os.Getenv(reloadEnv) == "" {

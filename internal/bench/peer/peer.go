@@ -17,9 +17,8 @@ import (
 // ErrMissing is the error (errors.Is) of Open if the library is not on this machine.
 var ErrMissing = errors.New("not found")
 
-// Routines are the BLAS routines of level 2 and 3, and potrf, of a library in one precision.
-// Matrices are row-major, so that every library does the same work on the same memory. Triangles
-// are lower triangles; the routines neither read nor write the upper triangle.
+// Routines are the BLAS routines of level 2 and 3, and potrf, of a library in one precision. Matrices are
+// row-major. Triangles are lower triangles; the routines neither read nor write the upper triangle.
 type Routines[T backend.Float] struct {
 	Gemm  func(alpha T, a, b backend.Host[T], beta T, c backend.Host[T]) // C ← α A B + β C
 	Symm  func(alpha T, a, b backend.Host[T], beta T, c backend.Host[T]) // C ← α A B + β C, A symmetric

@@ -12,8 +12,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// TestLibraries checks the routines of every installed library. The matrices have padding, and
-// their upper triangles must not change.
+// TestLibraries checks the routines of every installed library, on matrices with padding.
 func TestLibraries(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {

@@ -113,8 +113,7 @@ type Process struct {
 // coreType is the environment variable that overrides the processor type that OpenBLAS detects.
 const coreType = "OPENBLAS_CORETYPE"
 
-// environment returns variables to add to the environment of the process. An OpenBLAS older than the processor
-// needs a core type to use AVX-512.
+// environment returns variables for the process, with a core type: an old OpenBLAS does not detect AVX-512.
 func environment(threads int) []string {
 	list := []string{"PYTHONWARNINGS=ignore"}
 	for _, name := range []string{"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"} {
@@ -159,8 +158,7 @@ type answer struct {
 	Shape   []int
 }
 
-// request sends a command, followed by data, and waits for the answer. Once the process has ended,
-// request returns the reason.
+// request sends a command, followed by data, and returns the answer, or the reason why the process has ended.
 func (p *Process) request(command map[string]any, data []byte) (answer, error) {
 	var a answer
 	if p.err != nil {

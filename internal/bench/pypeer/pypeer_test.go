@@ -31,8 +31,7 @@ func open(t *testing.T, library string, threads int) *Process {
 	return p
 }
 
-// TestRidge solves a small system with every installed kernel library, and checks that the solution
-// satisfies the equation.
+// TestRidge checks the solution of a small system by every installed kernel library.
 func TestRidge(t *testing.T) {
 	const n, d, lambda, gamma = 30, 3, 0.1, 0.25
 	seed := rand.Uint64()
@@ -125,8 +124,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestProcess checks that arrays return unchanged, and that every call returns the reason once the process has
-// ended.
+// TestProcess checks that arrays return unchanged, and that calls after the end of the process return the reason.
 func TestProcess(t *testing.T) {
 	p := open(t, "scikit-learn", 1)
 	for _, n := range []int{0, 1, 1 << 18} {

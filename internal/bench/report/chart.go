@@ -37,8 +37,7 @@ var markers = []draw.GlyphDrawer{
 // dashes holds the dash pattern of each dashed curve.
 var dashes = [][]vg.Length{{5, 3}, {2, 2}, {8, 3, 2, 3}, {1, 3}}
 
-// The plot is drawn in these colors. The function inline replaces each color by a variable of the page's style
-// sheet.
+// The plot is drawn in these colors. The function inline replaces each color by a variable of the page's style sheet.
 var (
 	ink  = color.NRGBA{R: 0x80, A: 0xff}
 	rule = color.NRGBA{R: 0x40, A: 0xff}

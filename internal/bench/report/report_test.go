@@ -166,8 +166,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestPageIsSelfContained checks that the page loads no other file and has only its own script, and
-// that its style has rules for narrow screens, for light and dark color schemes, and for printing.
+// TestPageIsSelfContained checks that the page loads no other file, and that its style has all rules.
 func TestPageIsSelfContained(t *testing.T) {
 	page := write(t, sample())
 	root := parse(t, page)
@@ -206,8 +205,7 @@ func TestPageIsSelfContained(t *testing.T) {
 	}
 }
 
-// TestPicture checks that there is a marker for each value, and that the ceiling, the highest rate
-// of the limiter, is a dashed line.
+// TestPicture checks that there is a marker for each value, and that the ceiling is a dashed line.
 func TestPicture(t *testing.T) {
 	card := parse(t, write(t, sample())).find("figure")[1]
 	pictures := card.find("svg")
