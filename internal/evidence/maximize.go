@@ -57,8 +57,7 @@ type Candidate struct {
 }
 
 const (
-	// maxLogDistance is the largest distance of a parameter's logarithm from the first start: ln 100,000, as in
-	// scikit-learn's default bounds.
+	// maxLogDistance bounds the logarithm of a parameter's ratio to its start: ln 100,000, as in scikit-learn.
 	maxLogDistance = 11.5
 	// For a smaller ratio of λ to the mean of k(x, x), the rounding error of K may exceed λ.
 	minNoise = 1e-9
@@ -121,12 +120,11 @@ func (h *search) log(p solvers.Problem) (*solvers.Evidence, error) {
 	return solvers.LogEvidence(h.ctx, h.dev, p, h.par.EvidenceParams)
 }
 
-// Maximize returns the points that a search for the largest log marginal likelihood has evaluated, sorted so that
-// the best is first. The search uses L-BFGS (Liu and Nocedal 1989) over the continuous parameters of p.Kernel and
-// λ, on logarithmic scales for positive parameters. It starts from the point of p and from Restarts random points
-// (see starts). The parameters stay within the bounds of their rules, and in a box around the first start. Outside
-// the box, the likelihood is replaced by its value at the nearest point of the box minus a quarter of the squared
-// distance.
+// Maximize returns the points that a search for the largest log marginal likelihood has evaluated, sorted so that the
+// best is first. The search uses L-BFGS (Liu and Nocedal 1989) over the continuous parameters of p.Kernel and λ, on
+// logarithmic scales for positive parameters. It starts from the point of p and from Restarts random points (see
+// starts). The parameters stay within the bounds of their rules, and in a box around the first start. Outside the box,
+// the likelihood is replaced by its value at the nearest point of the box minus a quarter of the squared distance.
 //
 // With 800 samples or more, the local searches from the starts use a random quarter of the samples, but at least
 // 400 and at most 2000. The search then continues with all samples from the best of their end points: see finish.
@@ -353,8 +351,7 @@ func (h *search) descend(x []float64, tol float64, limit int) (limited bool) {
 	return false
 }
 
-// fatalError returns the error that ends the whole search, or nil. An error for which attempt.Numeric is true does
-// not end it.
+// fatalError returns the error that ends the whole search, or nil. Numerical errors (attempt.Numeric) do not end it.
 func (h *search) fatalError() error {
 	if h.ctx.Err() != nil {
 		return context.Cause(h.ctx)

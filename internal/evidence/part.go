@@ -63,9 +63,8 @@ func (h *search) partSearch() *search {
 	return g
 }
 
-// climbParts runs a local search with a part of the samples from each start, evaluates the end
-// points with all samples, and continues from the best end point. If there is no part, or if the
-// likelihood cannot be computed at any end point, ends remains empty.
+// climbParts runs a local search with a part of the samples from each start, evaluates the end points with all
+// samples, and continues from the best of them. Without a usable end point, ends remains empty.
 func (h *search) climbParts(starts [][]float64) error {
 	g := h.partSearch()
 	if g == nil {
@@ -107,8 +106,7 @@ func (h *search) climbParts(starts [][]float64) error {
 }
 
 // clipToStart returns x with the kernel's parameters limited to a factor of 100 from their start, if this lowers
-// the log likelihood of the part of the samples by at most 1 for each changed parameter. Far from the start, the
-// derivative with respect to a parameter may vanish.
+// the log likelihood of the part of the samples by at most 1 for each changed parameter.
 func (h *search) clipToStart(x []float64) []float64 {
 	h.evaluate(x)
 	limit, y := h.value, slices.Clone(x)
@@ -157,10 +155,10 @@ func (h *search) curvature(x []float64) (c numeric.Small, err error) {
 
 // finish continues from x with all samples by the quasi-Newton method of Broyden, Fletcher, Goldfarb and Shanno
 // (Nocedal and Wright 2006, chapter 6). The first matrix has the eigenvectors of curvature and the absolute values
-// of its eigenvalues. The method ends when the quadratic model predicts an increase of the log likelihood by less
-// than 10⁻⁵ and all derivatives are below 10⁻³, or when two successive steps increase it by less than 10⁻⁵ each.
-// The condition on the derivatives is for length scales that tend to infinity: the likelihood can still increase
-// by half the derivative.
+// of its eigenvalues. The method ends
+//   - when the predicted increase is below 10⁻⁵ and all derivatives are below 10⁻³,
+//   - when two successive steps increase the log likelihood by less than 10⁻⁵ each, or
+//   - when no step along the direction increases it, or after maxEvaluations evaluations.
 func (h *search) finish(x []float64, curvature numeric.Small) error {
 	n := len(x)
 	x = slices.Clone(x)
@@ -213,8 +211,7 @@ func (h *search) finish(x []float64, curvature numeric.Small) error {
 
 const minCurvature = 0.01
 
-// definite returns the matrix with the eigenvectors of b and the eigenvalues max(|v|, minCurvature) for each
-// eigenvalue v of b.
+// definite returns b with each eigenvalue v replaced by max(|v|, minCurvature).
 func definite(b numeric.Small) numeric.Small {
 	values, vectors := b.Eigen(context.Background())
 	out := numeric.NewSmall(b.Rows, b.Cols)
@@ -227,8 +224,8 @@ func definite(b numeric.Small) numeric.Small {
 	return out
 }
 
-// newtonStep returns −B⁻¹g for a symmetric matrix B, in which minCurvature replaces smaller eigenvalues. Along
-// each eigenvector, the step has at most the length 1.
+// newtonStep returns −B⁻¹g for a symmetric matrix B, whose eigenvalues are raised to minCurvature. The step is at
+// most 1 along each eigenvector.
 func newtonStep(b numeric.Small, g []float64) []float64 {
 	n := len(g)
 	step := make([]float64, n)

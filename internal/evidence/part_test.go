@@ -13,8 +13,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// partProblem returns n samples whose targets depend on the first two of three features, with noise
-// of standard deviation 0.1. Every fifth sample has the weight 0.
+// partProblem returns n samples whose targets ignore the third feature. Every fifth sample has the weight 0.
 func partProblem(n int) solvers.Problem {
 	r := rand.New(rand.NewPCG(4, 0))
 	p := solvers.Problem{Kernel: kernels.Gaussian{Sigmas: []float64{2, 2, 2}}, X: backend.NewHost[float64](n, 3), Y: backend.NewHost[float64](n, 1), Lambda: 0.1}
@@ -29,8 +28,7 @@ func partProblem(n int) solvers.Problem {
 	return p
 }
 
-// TestStartsPerKernel checks that a random start divides the length scales of each kernel by the
-// root of the number of their features, whatever the other terms of a sum are.
+// TestStartsPerKernel checks the range of random starts for kernels with several length scales in a sum.
 func TestStartsPerKernel(t *testing.T) {
 	k := kernels.Sum{kernels.Gaussian{Sigmas: []float64{1, 1, 1}}, kernels.Gaussian{Sigmas: []float64{1, 1}}, kernels.Gaussian{Sigma: 1}}
 	h := &search{params: kernels.Params(k), start: make([]float64, 7), par: Params{Restarts: 20}}
@@ -51,8 +49,8 @@ func TestStartsPerKernel(t *testing.T) {
 	}
 }
 
-// TestPartFindsTheSameMaximum checks that a search that begins with a part of the samples reaches the log
-// likelihood of searches with all samples within 10⁻³, with at most half as many evaluations on all samples.
+// TestPartFindsTheSameMaximum checks that a search with a part of the samples reaches the log likelihood of other
+// searches within 10⁻³, with at most half as many evaluations on all samples.
 func TestPartFindsTheSameMaximum(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	p := partProblem(1000)
