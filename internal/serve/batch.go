@@ -17,8 +17,7 @@ import (
 // maxBatch is the largest number of rows that are predicted together.
 const maxBatch = 256
 
-// batcher predicts rows of requests with one row. Rows that arrive during a prediction wait for its end, and are
-// then predicted together, in little more time than one row takes.
+// batcher predicts rows of requests with one row. Rows that arrive during a prediction are predicted together.
 type batcher struct {
 	model   *mercer.Model[learners.Model]
 	timeout time.Duration

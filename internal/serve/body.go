@@ -30,8 +30,7 @@ const (
 	table              // CSV with a header line
 )
 
-// forms maps content types to formats. A body of type application/json is an array, or an object if
-// its first character is {.
+// forms maps content types to formats. A body of type application/json that begins with { is an object.
 var forms = map[string]form{"application/json": array, "application/x-ndjson": lines, "application/ndjson": lines, "application/jsonl": lines, "text/csv": table}
 
 // kinds lists the content type of the answer for each form.

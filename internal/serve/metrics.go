@@ -72,8 +72,7 @@ func (m *metrics) request(path string, status int) {
 	m.answered[answered{path, status}]++
 }
 
-// exposition returns the counters in the text format of Prometheus, version 0.0.4
-// (prometheus.io/docs/instrumenting/exposition_formats).
+// exposition returns the counters in the text format 0.0.4 of Prometheus.
 func (s *Server) exposition() []byte {
 	var buf bytes.Buffer
 	head := func(name, kind, help string) {

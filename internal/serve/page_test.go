@@ -17,8 +17,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestDocs renders the page /docs in a browser and compares it with the OpenAPI description. It also sends the
-// body of the example on this page.
+// TestDocs renders the page /docs in a browser, compares it with the OpenAPI description, and sends its example.
 func TestDocs(t *testing.T) {
 	s := server(t, fit(t, ridge, price), nil)
 	page := call(s, "GET", "/docs", "", "").Body.String()
@@ -80,8 +79,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// TestForm fills in and submits the form of the page in a browser, and compares the page with the server's answer
-// to the same row.
+// TestForm submits the form of the page in a browser, and compares the page with the server's answer.
 func TestForm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a browser")

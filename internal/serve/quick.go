@@ -68,8 +68,7 @@ func newFastPath(ctx context.Context, m *served) *fastPath {
 	return q
 }
 
-// answer returns the answer to a request, or nil if the general path must answer the request. The
-// answer is in the memory of row until the next call with row.
+// answer returns the answer to a request in the memory of row, or nil if the general path must answer.
 func (q *fastPath) answer(ctx context.Context, m *mercer.Model[learners.Model], row *rowBuffer, body []byte) []byte {
 	if q == nil {
 		return nil

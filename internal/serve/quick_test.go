@@ -10,8 +10,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestQuickAnswers checks that fastPath and the general path give a request the same answer, and
-// that fastPath answers a request if and only if the field fast of the case is set.
+// TestQuickAnswers compares fastPath with the general path, and checks which requests fastPath answers.
 func TestQuickAnswers(t *testing.T) {
 	twoTargets := dataset.Rules{Targets: []string{"rent", "price"}, Standardize: true}
 	for _, m := range []*mercer.Model[learners.Model]{fit(t, ridge, price), fit(t, learners.Ridge{Lambda: 1}, twoTargets)} {

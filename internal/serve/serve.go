@@ -130,8 +130,7 @@ func (s *Server) Watch(ctx context.Context, interval time.Duration, signals <-ch
 	}
 }
 
-// changed reports whether the model file differs from the file that was read last. A missing file
-// counts as unchanged.
+// changed reports whether the model file exists and differs from the file that was read last.
 func (s *Server) changed() bool {
 	info, err := os.Stat(s.Path)
 	if err != nil {

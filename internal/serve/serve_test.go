@@ -387,8 +387,8 @@ func swapper(path string) func(context.Context) (*Loaded, error) {
 	}
 }
 
-// TestReloadLosesNoRequest replaces the model file repeatedly while clients send requests. It
-// checks that every answer comes from one of the two models, and that broken files change nothing.
+// TestReloadLosesNoRequest replaces the model file repeatedly while clients send requests. Every answer must come
+// from one of the two models, and broken files must change nothing.
 func TestReloadLosesNoRequest(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "m.safetensors")
@@ -514,8 +514,7 @@ func waitForGoroutines(t *testing.T, limit int) {
 	}
 }
 
-// TestSlowAndCancelled checks that slow clients, and clients that disconnect, do not block other
-// requests and leave no goroutine.
+// TestSlowAndCancelled checks that slow and disconnecting clients do not block others and leave no goroutine.
 func TestSlowAndCancelled(t *testing.T) {
 	goroutines := runtime.NumGoroutine()
 	s := server(t, fit(t, ridge, price), func(c *Config) { c.Timeout, c.MaxRequests = 300*time.Millisecond, 2 })

@@ -61,8 +61,7 @@ func (k *soak) vanish(rows int) {
 	k.lost += int64(rows)
 }
 
-// check checks that got has the predictions of one of the two models for the rows of areas with the indices in
-// rows, and of the second model if afterSwap is true.
+// check checks that got has the predictions for rows by one of the models, and by the second if afterSwap is true.
 func (k *soak) check(rows []int, got []float64, afterSwap bool) {
 	matches := func(model int) bool {
 		for i, row := range rows {
@@ -313,9 +312,8 @@ func metric(text, pattern string) (sum int64) {
 }
 
 // TestSoak sends good, malformed, huge, slow and cancelled requests over many connections, while the model file is
-// replaced and the server begins to shut down. Every good request must get the predictions of the model that the
-// server had read. The metrics must agree with the counts of the clients, and neither goroutines nor memory may
-// remain.
+// replaced and the server begins to shut down. Every good request must get the predictions of the current model,
+// the metrics must agree with the clients, and neither goroutines nor memory may remain.
 func TestSoak(t *testing.T) {
 	duration := 10 * time.Second // the test has two parts; longer parts send more requests
 	if testing.Short() {
@@ -387,8 +385,7 @@ func TestSoak(t *testing.T) {
 	k.second.Store(true)
 	time.Sleep(duration / 3)
 
-	// Requests that are running when the signal to stop comes must still be answered. The server sends "100
-	// Continue" when it begins to read a body.
+	// Running requests must still be answered. The server sends "100 Continue" when it begins to read a body.
 	body := `{"area":` + number(k.areas[7]) + `,"town":"york","kind":"flat"}`
 	var running [4]net.Conn
 	var answers [4]*bufio.Reader
