@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestBytes checks that Write writes the same bytes as Save, and that Read reads these bytes but
-// refuses them if they are truncated.
+// TestBytes checks that Write writes the same bytes as Save, and that Read refuses truncated bytes.
 func TestBytes(t *testing.T) {
 	b := bundle(t, nil, true)
 	path := filepath.Join(t.TempDir(), "m.safetensors")

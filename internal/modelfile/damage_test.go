@@ -33,8 +33,7 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestChangedByte checks that a change of any byte is detected, unless it replaces a white-space
-// character in the JSON by another one.
+// TestChangedByte checks that a change of any byte is detected, unless it replaces white space by white space.
 func TestChangedByte(t *testing.T) {
 	for name, b := range map[string]Bundle{"ridge": bundle(t, nil, false), "kernel ridge": bundle(t, kernels.Gaussian{Sigma: 1}, true)} {
 		data := savedBytes(t, b)

@@ -19,8 +19,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// extremeModels returns the models of everyModel, classifiers of two classes, and models with
-// parameters that make them store additional arrays.
+// extremeModels returns the models of everyModel, classifiers of two classes, and models with additional arrays.
 func extremeModels(t testing.TB, dev backend.Device) (names []string, states []learners.State) {
 	names, states = everyModel(t, dev)
 	const n = 24
@@ -64,8 +63,7 @@ func extremeModels(t testing.TB, dev backend.Device) (names []string, states []l
 	return names, states
 }
 
-// withValues returns a copy of s with new elements in the named arrays. An array gets the numbers
-// in replacements, repeated if the array has more elements.
+// withValues returns a copy of s in which the named arrays have the numbers in replacements, repeated.
 func withValues(s learners.State, replacements map[string][]float64) learners.State {
 	s.Arrays = maps.Clone(s.Arrays)
 	for name, values := range replacements {
@@ -79,8 +77,7 @@ func withValues(s learners.State, replacements map[string][]float64) learners.St
 	return s
 }
 
-// outputs calls every method of m that computes a result for rows of samples. It passes the name
-// and the result of each method to visit.
+// outputs passes the name and the result of every method of m for rows of samples to visit.
 func outputs(t testing.TB, dev backend.Device, m learners.Model, x *mat.Dense, visit func(method string, f mat.Matrix, err error)) {
 	call := func(method string, f *mat.Dense, err error) {
 		if f == nil {
@@ -215,8 +212,7 @@ func TestExtremeNumbers(t *testing.T) {
 	}
 }
 
-// TestExtremeNumbersInFiles checks the predictions of each model for which all numbers in the file
-// are 1e308 and the checksum is valid.
+// TestExtremeNumbersInFiles checks the predictions of each model if all numbers in the file are 1e308.
 func TestExtremeNumbersInFiles(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	names, states := extremeModels(t, dev)

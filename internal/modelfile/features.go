@@ -94,9 +94,8 @@ func points(ctx context.Context, source string, h backend.Host[float64], err err
 	return gonum.Dense(h)
 }
 
-// Complete returns b with the kernel values among the training texts or trees, which a file omits.
-// learners.Uncertain and learners.Jackknife need these values, but Predict does not. Complete
-// returns models of other input unchanged.
+// Complete returns b with the kernel values among the training texts or trees, which a file omits. learners.Uncertain
+// and learners.Jackknife need these values, but Predict does not. Complete returns models of other input unchanged.
 func (b Bundle) Complete(ctx context.Context, o objects.Options) (Bundle, error) {
 	if b.Objects == nil {
 		return b, nil

@@ -17,8 +17,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// everyModel returns the state of a model of each learner of the catalogue for each of its tasks, with default
-// parameters, also for sparse samples if the learner takes them.
+// everyModel returns the state of a model of each learner for each of its tasks, with default parameters, and for
+// sparse samples.
 func everyModel(f testing.TB, dev backend.Device) (names []string, states []learners.State) {
 	f.Helper()
 	const n = 24

@@ -98,8 +98,7 @@ func predictions(t testing.TB, m learners.Model) *mat.Dense {
 	return f
 }
 
-// sameBundle returns "" if a and b have the same learner, parameters, arrays and encoder, and
-// otherwise the first difference.
+// sameBundle returns the first difference of learner, parameters, arrays and encoder, or "".
 func sameBundle(a, b Bundle) string {
 	return cmp.Diff(a.Model.State(), b.Model.State()) + cmp.Diff(a.Encoder, b.Encoder)
 }
@@ -237,8 +236,7 @@ func TestOldFile(t *testing.T) {
 	}
 }
 
-// TestCalibration checks that a calibration is read back with its model. A calibration of another
-// model and a forged calibration are refused.
+// TestCalibration checks that a calibration is read back, and that forged calibrations are refused.
 func TestCalibration(t *testing.T) {
 	b := bundle(t, kernels.Gaussian{Sigma: 1}, true)
 	_, outputs := b.Model.Dims()

@@ -37,9 +37,8 @@ func (o *Objects) check(e *dataset.Encoder, features int) error {
 	return nil
 }
 
-// An array of points has one row for each point: two numbers, and the kernel values with the training objects.
-// Predictions do not use these values, and the file omits them. Bundle.Complete computes them for variances and
-// intervals.
+// An array of points has two numbers for each point, and the kernel values with the training objects, which the
+// file omits. Bundle.Complete computes them for variances and intervals.
 
 // trim removes the kernel values from the arrays of points and returns the names of these arrays.
 func (o *Objects) trim(arrays map[string]backend.Host[float64]) (trimmed map[string]backend.Host[float64], names []string) {
@@ -53,8 +52,7 @@ func (o *Objects) trim(arrays map[string]backend.Host[float64]) (trimmed map[str
 	return trimmed, names
 }
 
-// arePoints reports whether h holds points of training objects. Such a point contains the kernel
-// value of the object with itself twice: in column 1 and among its kernel values.
+// arePoints reports whether h holds points of training objects, whose rows have the object's own kernel value twice.
 func (o *Objects) arePoints(h backend.Host[float64]) bool {
 	if h.Cols != len(o.Training)+2 {
 		return false

@@ -48,8 +48,7 @@ func textBundle(t *testing.T) (b Bundle, training, newPoints *mat.Dense) {
 	return Bundle{Model: m, Encoder: e, Objects: objects}, training, mat.NewDense(2, 5, points)
 }
 
-// TestObjects checks that a model of texts is read back with its training texts. The file omits the
-// kernel values among these texts, which no prediction needs.
+// TestObjects checks that a model of texts is read back with its training texts, without their kernel values.
 func TestObjects(t *testing.T) {
 	b, training, newPoints := textBundle(t)
 	if len(pointNames(b)) == 0 {

@@ -87,8 +87,7 @@ func (p *prepared) write(w io.Writer) error {
 	return safetensors.WriteArrays(w, p.list, p.arrays)
 }
 
-// encode returns the metadata without the checksum, and verifies that decode accepts them. points
-// lists the arrays that Objects.trim has shortened.
+// encode returns the metadata without the checksum. points lists the arrays that Objects.trim has shortened.
 func encode(state learners.State, b Bundle, points []string) (map[string]string, error) {
 	if d, _ := b.Model.Dims(); d == 0 {
 		return nil, errors.New("the model is not fitted")

@@ -57,8 +57,7 @@ func TestSaveRefused(t *testing.T) {
 	}
 }
 
-// TestReplaced checks that an existing file is replaced atomically and keeps its mode, and that a
-// link remains a link.
+// TestReplaced checks that an existing file keeps its mode, and that a link remains a link.
 func TestReplaced(t *testing.T) {
 	folder := t.TempDir()
 	path, link := filepath.Join(folder, "m.safetensors"), filepath.Join(folder, "now")

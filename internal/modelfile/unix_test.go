@@ -44,9 +44,8 @@ func TestNoFile(t *testing.T) {
 	}
 }
 
-// TestDiskFull checks that if a write fails, the old file is unchanged and no other file remains. A limit on the
-// file size simulates a full disk. The test runs in a separate process, because the limit would also truncate the
-// log of go test.
+// TestDiskFull checks that if a write fails, the old file is unchanged and no other file remains. It runs in a
+// separate process, because the limit on the file size would truncate the log of go test.
 func TestDiskFull(t *testing.T) {
 	if os.Getenv("MERCER_TEST_DISK_FULL") == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestDiskFull$")

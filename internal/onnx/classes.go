@@ -29,8 +29,7 @@ func (g *graph) probabilities(decision value, classes int, machines bool) value 
 	return g.node("Softmax", []attribute{intAttribute("axis", 1)}, decision)
 }
 
-// memberships returns the n×t predictions of kernel-knn and kernel-vote: weighted means of the
-// targets, or for a kernel-vote classifier weighted sums of the targets.
+// memberships returns the n×t predictions of kernel-knn and kernel-vote: weighted means or sums of the targets.
 func (g *graph) memberships(m learners.Model, x sample) value {
 	parts, state := learners.PartsOf(m), m.State()
 	z := densePoints(parts.Points)
@@ -52,9 +51,8 @@ func (g *graph) memberships(m learners.Model, x sample) value {
 	return g.op("Div", sums, g.product(values, g.numbers(weights, len(weights), 1), false))
 }
 
-// nearest returns the weighted means of the targets of the nearest samples, whose weights sum to k. It ranks the
-// samples by k(z, z) − 2k(x, z), which orders them like the distance. Among equal distances, TopK selects the
-// smaller index.
+// nearest returns the weighted means of the targets of the nearest samples, whose weights sum to k, ranked by
+// k(z, z) − 2k(x, z). Among equal distances, TopK selects the smaller index.
 func (g *graph) nearest(values value, kernel kernels.Kernel, z backend.Host[float64], weights []float64, targets backend.Host[float64], k float64) value {
 	diag := make([]float64, z.Rows)
 	for i := range diag {
@@ -84,8 +82,7 @@ func (g *graph) nearest(values value, kernel kernels.Kernel, z backend.Host[floa
 	return g.sum(g.op("Mul", g.op("Unsqueeze", weight, g.integers(2)), y), 1, false)
 }
 
-// pairSigns returns a matrix with a row for each of the k(k−1)/2 pairs of classes and a column for
-// each class. A row has −1 for the first class of the pair and 1 for the second.
+// pairSigns returns a matrix with a row for each pair of classes: −1 for its first class and 1 for its second.
 func pairSigns(k int) *mat.Dense {
 	signs := mat.NewDense(k*(k-1)/2, k, nil)
 	for a := range k {
@@ -103,8 +100,7 @@ func (g *graph) votes(pairs value, k int) value {
 		return pairs
 	}
 	signs := g.matrix(pairSigns(k))
-	// The initial votes assign each pair's vote to its first class: class c gets k−1−c votes. A positive decision
-	// value moves the vote to the second class.
+	// Class c initially gets the k−1−c votes of pairs that begin with it. A positive decision value moves the vote.
 	first := make([]float64, k)
 	for c := range first {
 		first[c] = float64(k - 1 - c)
@@ -164,8 +160,8 @@ func (g *graph) votedValues(m *learners.VotedModel, x sample) value {
 	return g.op("Add", sums, g.numbers(initial, len(initial)))
 }
 
-// mostProbable returns, for each of n rows, the index of the class with the largest probability. Among classes
-// with equal probabilities, it prefers the class in index, which the decision values imply.
+// mostProbable returns the index of the class with the largest probability in each of n rows. Among classes with
+// equal probabilities, it prefers the class in index.
 func (g *graph) mostProbable(probabilities, index value) value {
 	tied := g.node("GatherElements", []attribute{intAttribute("axis", 1)}, probabilities, g.op("Unsqueeze", index, g.integers(1)))
 	largest := g.node("ReduceMax", []attribute{intsAttribute("axes", 1), intAttribute("keepdims", 1)}, probabilities)

@@ -20,8 +20,7 @@ const (
 // A value is the name of a tensor in the graph.
 type value string
 
-// A graph collects the nodes and constants of a GraphProto. After an error, which it stores in err,
-// later calls continue.
+// A graph collects the nodes and constants of a GraphProto. The first error is in err; later calls continue.
 type graph struct {
 	float     int    // element type of all numbers: float32Type or float64Type
 	nodes     []byte // encoded fields of GraphProto
@@ -88,8 +87,7 @@ func encodeNode(kind string, attributes []attribute, inputs []value, outputs ...
 	return n
 }
 
-// constant appends a tensor with the given element type and shape, and returns its name. elements
-// is the encoded field of TensorProto that holds the elements.
+// constant appends a tensor and returns its name. elements is the encoded field of TensorProto with the elements.
 func (g *graph) constant(kind int, shape []int, elements []byte) value {
 	name := g.name()
 	var t []byte
@@ -153,9 +151,8 @@ func (g *graph) sum(v value, axis int64, keepDims bool) value {
 	return g.node("ReduceSum", []attribute{intAttribute("keepdims", k)}, v, g.integers(axis))
 }
 
-// product returns ab + c, or abᵀ + c if transposed is true. c is optional and has one row. The
-// operator is Gemm: onnxruntime fuses a MatMul and a multiplication by a constant into an operator
-// that rounds the constant to float32.
+// product returns ab + c, or abᵀ + c if transposed is true; c is optional and has one row. onnxruntime would fuse
+// a MatMul and a multiplication by a constant, and round the constant to float32.
 func (g *graph) product(a, b value, transposed bool, c ...value) value {
 	var attributes []attribute
 	if transposed {
@@ -209,9 +206,7 @@ func (g *graph) output(name string, v value, kind int, comment string, shape ...
 	g.outputs = append(g.outputs, name)
 }
 
-// loop repeats body at most limit times and returns the last tensor of numbers. The state of the
-// loop is a tensor of numbers and a tensor of bools. body returns the next state and the bool
-// scalar `more`, and the loop ends when `more` is false.
+// loop repeats body at most limit times, until its result `more` is false, and returns the last tensor of numbers.
 func (g *graph) loop(limit int, numbers, bools value, body func(g *graph, numbers, bools value) (nextNumbers, nextBools, more value)) value {
 	inner := &graph{float: g.float, count: g.count}
 	names := make([]value, 4)

@@ -124,8 +124,7 @@ func (g *graph) statistic(s kernels.Stat, x sample, z backend.Host[float64]) val
 	return g.concat(blocks)
 }
 
-// A statistic of differences needs n·d numbers for each row of z. The graph divides z into at most maxChunks
-// parts, with about `chunk` numbers for each row of x.
+// The graph divides z into at most maxChunks parts, with about `chunk` differences for each row of x.
 const chunk, maxChunks = 1 << 14, 256
 
 // pairs returns the values of a statistic of differences. x is n×1×d.

@@ -187,8 +187,7 @@ func (g *graph) values(m learners.Model, x sample) value {
 	return g.machines(parts, x)
 }
 
-// machines returns Σ_i k(x_i, x) a_i + b, with a column for each output or pair of classes. For a
-// model without a kernel it returns xW + b.
+// machines returns Σ_i k(x_i, x) a_i + b for each output or pair of classes, or xW + b without a kernel.
 func (g *graph) machines(parts learners.Parts, x sample) value {
 	if parts.Kernel == nil {
 		return g.affine(x.rows, parts.Coef, parts.Intercept)

@@ -162,8 +162,7 @@ type compared struct {
 	maxDiff               [2]float64 // largest differences in float64 and in float32
 }
 
-// everyModel fits every learner with each of the kernels for all its tasks, and classifiers for two
-// and for three classes. Only fourier-ridge and nystrom-ridge may refuse a kernel.
+// everyModel fits every learner with each kernel for all its tasks. fourier-ridge and nystrom-ridge may refuse it.
 func everyModel(t *testing.T, dev backend.Device, kernels []string, x, y, classes *mat.Dense) (list []*compared) {
 	twoClasses := mat.DenseCopyOf(classes)
 	twoClasses.Apply(func(_, _ int, v float64) float64 { return min(v, 1) }, twoClasses)
@@ -302,8 +301,7 @@ const table = `size,kind,flat,price,age
 400001,pine,0.1,7,41
 `
 
-// TestPreparedColumns checks that the graph prepares raw columns as the encoder does: it standardizes,
-// replaces missing cells, and makes a constant column 0.
+// TestPreparedColumns checks that the graph prepares raw columns as the encoder does.
 func TestPreparedColumns(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	tab, err := dataset.ReadCSV("-", strings.NewReader(table))
@@ -336,8 +334,7 @@ func TestPreparedColumns(t *testing.T) {
 	}
 }
 
-// TestOneColumn checks a model of one standardized feature whose scale is not a float32 number, which onnxruntime
-// must not round.
+// TestOneColumn checks a model of one feature whose scale is not a float32 number, which onnxruntime must not round.
 func TestOneColumn(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	tab, err := dataset.ReadCSV("-", strings.NewReader("x,y\n0.1,1\n0.5,2\n0.7,2.5\n"))
@@ -359,8 +356,8 @@ func TestOneColumn(t *testing.T) {
 	}
 }
 
-// TestGramMatrix checks models that were fitted to a Gram matrix, also if the model uses only some training rows.
-// Among training rows with equal distances, the neighbors must be those with the smallest indices.
+// TestGramMatrix checks models that were fitted to a Gram matrix. Among training rows with equal distances, the
+// neighbors must be those with the smallest indices.
 func TestGramMatrix(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, _, classes := samples(30, 2, 5)
@@ -395,8 +392,7 @@ func TestGramMatrix(t *testing.T) {
 	}
 }
 
-// TestSparseSupport checks that models of sparse samples with the linear kernel have weights instead of
-// support vectors, and that other kernels take the support vectors as dense constants.
+// TestSparseSupport checks that linear models of sparse samples have weights, and others dense support vectors.
 func TestSparseSupport(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	r := rand.New(rand.NewPCG(3, 0))
