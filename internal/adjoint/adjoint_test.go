@@ -49,8 +49,7 @@ func positive(k kernels.Kernel, h host) host {
 	return h
 }
 
-// kernelTexts returns the kernels that have derivatives: the examples of the catalog, and
-// compositions that do not occur in the examples.
+// kernelTexts returns kernels that have derivatives: the examples of the catalog, and compositions.
 func kernelTexts() []string {
 	list := []string{
 		"gaussian(sigma=[1,2,0.7])", "cosineseries(l=3)", "exp(0.2*linear())",
@@ -73,8 +72,7 @@ func parse(t *testing.T, text string) kernels.Kernel {
 	return k
 }
 
-// TestGramGradient compares the gradients with sums over kernels.EvalGrad, whose derivatives the
-// tests of package kernels compare with finite differences.
+// TestGramGradient compares the gradients with sums over kernels.EvalGrad.
 func TestGramGradient(t *testing.T) {
 	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
 		for _, text := range kernelTexts() {
@@ -271,8 +269,7 @@ func inner(a, b host) float64 {
 	return sum
 }
 
-// TestRidgeGradient compares all gradients of a kernel ridge regression with finite
-// differences of a loss computed by dense algebra.
+// TestRidgeGradient compares all gradients of a kernel ridge regression with finite differences of dense algebra.
 func TestRidgeGradient(t *testing.T) {
 	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
 		for _, text := range []string{"gaussian(sigma=1.5)", "gaussian(sigma=[1,2,0.7])", "matern52(sigma=2)", "polynomial(degree=2,c=1) + 0.5*matern32(sigma=1)"} {

@@ -10,8 +10,7 @@ import (
 	"github.com/mercer-go/mercer/internal/adjoint"
 )
 
-// The example computes the gradients of a loss with respect to K and λ from the gradient with
-// respect to α = (K + λI)⁻¹y.
+// The example computes the gradients of a loss with respect to K and λ.
 func Example() {
 	ctx := context.Background()
 	dev, err := backend.Open("", backend.Config{})

@@ -10,9 +10,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Ridge is a kernel ridge regression, f(Z) = k(Z, X)α with (K + λI)α = y. Its gradients use the factor of the fit,
-// which remains on the device. Several goroutines may call the methods, except Close. X must not change before
-// Close.
+// Ridge is a kernel ridge regression, f(Z) = k(Z, X)α with (K + λI)α = y, whose factor remains on the device.
+// Several goroutines may call the methods, except Close. X must not change before Close.
 type Ridge struct {
 	dev    backend.Device
 	kernel kernels.Kernel
@@ -116,9 +115,8 @@ type RidgeGradients struct {
 	Theta   []float64 // see the field Theta of Gradients
 }
 
-// Gradient returns the gradients of a loss. The argument byF is the gradient of the loss with respect to f(Z),
-// m×t. Gradient always computes the gradients with respect to y and λ; WantX, WantZ and WantTheta request the
-// others.
+// Gradient returns the gradients of a loss, given byF, m×t, its gradient with respect to f(Z). It always computes
+// the gradients with respect to y and λ; WantX, WantZ and WantTheta request the others.
 func (r *Ridge) Gradient(ctx context.Context, z, byF host, want Want) (*RidgeGradients, error) {
 	g, err := r.gradient(ctx, z, byF, want)
 	return g, wrapError("kernel ridge: gradient", err)

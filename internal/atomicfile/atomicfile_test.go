@@ -35,8 +35,7 @@ func content(t *testing.T, path, want string) {
 	}
 }
 
-// TestWrite checks that WriteBytes creates new files and replaces existing files without changing
-// their mode, even if the system's folder for temporary files does not exist.
+// TestWrite checks that WriteBytes creates files and replaces files without changing their mode.
 func TestWrite(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("TMPDIR", filepath.Join(folder, "none"))
@@ -61,8 +60,7 @@ func TestWrite(t *testing.T) {
 	checkEntries(t, folder, "f")
 }
 
-// TestLinks checks that links remain links: links to an existing and to a missing file, to another
-// link, and into another folder.
+// TestLinks checks that links remain links: to existing and missing files, to a link, and into another folder.
 func TestLinks(t *testing.T) {
 	folder := t.TempDir()
 	sub := filepath.Join(folder, "sub")
@@ -104,8 +102,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestRefused checks that Check and Write return the same error for a bad path, that the error
-// contains this path, and that no temporary file remains.
+// TestRefused checks that Check and Write return the same error for a bad path and leave no temporary file.
 func TestRefused(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "f")

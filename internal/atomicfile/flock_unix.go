@@ -4,8 +4,7 @@ package atomicfile
 
 import "golang.org/x/sys/unix"
 
-// flock takes an exclusive lock on an open file. If another process holds a lock, flock waits if
-// the argument wait is true, and otherwise fails.
+// flock takes an exclusive lock on an open file. If another process holds a lock, it waits if wait is true, or fails.
 func flock(fd int, wait bool) error {
 	flags := unix.LOCK_EX
 	if !wait {

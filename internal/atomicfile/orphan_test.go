@@ -13,8 +13,7 @@ import (
 	"github.com/mercer-go/mercer/internal/atomicfile"
 )
 
-// halfWritten is an environment variable. If it names a file, the test binary writes half of this
-// file, reports this on its standard output and waits.
+// halfWritten is an environment variable. The test binary writes half of the named file and waits.
 const halfWritten = "MERCER_TEST_HALF_WRITTEN"
 
 func TestMain(m *testing.M) {
@@ -36,8 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestOrphansAreRemoved checks that the next write to a path, or check of a path, removes the temporary file of a
-// killed process, but keeps temporary files of running processes and files with other names.
+// TestOrphansAreRemoved checks that Write and Check remove the temporary file of a killed process, but no other file.
 func TestOrphansAreRemoved(t *testing.T) {
 	for name, next := range map[string]func(path string) error{
 		"write": func(path string) error { return atomicfile.WriteBytes(path, []byte("new")) },

@@ -18,8 +18,7 @@ type lockedFile struct {
 	lock *os.File
 }
 
-// begin creates the temporary file in the folder of path, and not in renameio's default, the
-// system's folder for temporary files.
+// begin creates the temporary file in the folder of path.
 func begin(path string) (pending, error) {
 	for {
 		f, err := renameio.NewPendingFile(path,
@@ -57,8 +56,7 @@ func (f *lockedFile) release() {
 	f.lock = nil
 }
 
-// lock locks f and returns a duplicate of f. Closing the duplicate ends the lock; closing only f
-// does not. The result is nil if the file cannot be locked.
+// lock locks f and returns a duplicate of f, whose closing ends the lock, or nil if the file cannot be locked.
 func lock(f *os.File) *os.File {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {

@@ -91,8 +91,8 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// measure is a script that is appended to a page. It adds a text with the widths of the window and of the content,
-// the number of too wide tables, and the positions of the pictures.
+// measure is a script that adds the widths of window and content, the number of too wide tables, and the positions
+// of the pictures to a page.
 const measure = `<script>
 const boxes = [...document.querySelectorAll("figure > svg")].map(s => {
   const b = s.getBoundingClientRect();
@@ -174,8 +174,7 @@ func parseInt(t *testing.T, text string) int {
 	return v
 }
 
-// ink returns the fraction of the pixels of a box whose color differs from the background, and the
-// fraction whose color is not gray. The background is the color of the box's first pixel.
+// ink returns the fractions of a box's pixels that differ from the color of its first pixel, and that are not gray.
 func (d rendering) ink(box image.Rectangle) (covered, colored float64) {
 	background := rgb(d.picture.At(box.Min.X, box.Min.Y))
 	for y := box.Min.Y; y < box.Max.Y; y++ {

@@ -126,8 +126,7 @@ func Symm[T backend.Float](ul backend.Uplo, a, b, c backend.Matrix[T]) (m, n int
 	return m, n
 }
 
-// Trsm panics unless A is square and its order is the number of rows of B (side Left) or of columns
-// of B (side Right).
+// Trsm panics unless A is square and its order is the number of rows of B (side Left) or of columns of B (side Right).
 func Trsm[T backend.Float](s backend.Side, ul backend.Uplo, t backend.Trans, a, b backend.Matrix[T]) (m, n int) {
 	if s > backend.Right {
 		misuse("Trsm", "bad Side %d", s)
@@ -176,8 +175,7 @@ func Gram[T backend.Float](dst backend.Matrix[T], k kernels.Kernel, x, z backend
 	return n, m, d
 }
 
-// GramMul panics unless X is n × d, Z is m × d, V is m × t, dst is n × t and the kernel's
-// parameters obey their rules.
+// GramMul panics unless X is n × d, Z is m × d, V is m × t, dst is n × t and the kernel's parameters obey their rules.
 func GramMul[T backend.Float](dst backend.Matrix[T], k kernels.Kernel, x, z, v backend.Matrix[T]) (n, m, d, t int) {
 	n, m, d = points("GramMul", k, x, z)
 	vr, t := v.Dims()
@@ -222,8 +220,7 @@ func (c Coding) Factors() (a, b float64) {
 // Value returns the value of a code.
 func (c Coding) Value(code uint16) float64 { return c.Low + float64(code)*c.Step }
 
-// Check returns a *backend.RangeError if the value of element (i, j) is outside the range of c by
-// more than Step/2.
+// Check returns a *backend.RangeError if the value of element (i, j) is outside the range of c by more than Step/2.
 func (c Coding) Check(i, j int, value float64) error {
 	low, high := c.Low, c.Value(math.MaxUint16)
 	if value >= low-c.Step/2 && value <= high+c.Step/2 {

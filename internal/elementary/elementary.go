@@ -2,9 +2,8 @@
 // numbers with the same bits on every processor. On some processors the functions of package math are written in
 // assembly and round differently.
 //
-// The functions execute the same operations as the micro-kernels: see tools/asmgen/exp.go and log.go. The
-// conversion of a product to float64 forbids the compiler to fuse it with an addition, which would change the
-// rounding errors.
+// The functions execute the same operations as the micro-kernels: see tools/asmgen/exp.go and log.go. The conversion
+// of a product to float64 forbids the compiler to fuse it with an addition, which would change the rounding errors.
 package elementary
 
 import "math"
@@ -192,8 +191,7 @@ func Tanh(y float64) float64 {
 	return math.Copysign(math.FMA(remainder, inverse, q), y)
 }
 
-// sum3 returns a + b + c as the sum of two numbers. It requires |a| ≥ |b|. If a + b is not 0, c
-// must be small compared with a + b.
+// sum3 returns a + b + c as the sum of two numbers, for |a| ≥ |b|. c must be small compared with a + b if this is not 0.
 func sum3(a, b, c float64) (high, low float64) {
 	sum := a + b
 	low = b - (sum - a) + c

@@ -79,8 +79,7 @@ func TestSpecialValues(t *testing.T) {
 	}
 }
 
-// TestNormalIsNormFloat64 compares the random numbers of Normal with those of package rand. They
-// differ only in the tail, by the rounding error of a logarithm.
+// TestNormalIsNormFloat64 compares Normal with package rand, whose tail differs by rounding.
 func TestNormalIsNormFloat64(t *testing.T) {
 	const seed = 30
 	t.Logf("seed %d", seed)

@@ -9,8 +9,8 @@ import (
 const tailBegins = 3.442619855899
 
 // normals holds the tables of the ziggurat method (Marsaglia and Tsang, The ziggurat method for generating random
-// variables, 2000): 128 strips of equal area. A random 32-bit integer j gives the number j·widths[i]. If |j| <
-// inside[i], the number is accepted without computing the density.
+// variables, 2000): 128 strips of equal area. A random 32-bit integer j gives the number j·widths[i]. If
+// |j| < inside[i], the number is accepted without computing the density.
 var normals = func() (t struct {
 	inside          [128]uint32
 	widths, heights [128]float32

@@ -227,8 +227,7 @@ func (f *file) bundle() (b modelfile.Bundle, err error) {
 	return b, err
 }
 
-// sparse reports whether the model stores the support vectors as a sparse matrix. Package dataset
-// stores tables by the same rule.
+// sparse reports whether the model stores the support vectors as a sparse matrix, by the rule of package dataset.
 func (f *file) sparse() bool {
 	return f.points.Cols >= 64 && 3*float64(f.points.NNZ()) <= float64(f.points.Rows)*float64(f.points.Cols)
 }
@@ -318,8 +317,7 @@ func (f *file) classes(s learners.State) ([]string, error) {
 		from[c] = c
 	}
 	slices.SortFunc(from, func(a, b int) int { return cmp.Compare(labels[a], labels[b]) })
-	// pair returns, for classes a < b of svc, the index of their pair in LIBSVM, and the factor that
-	// converts LIBSVM's decision value to svc's.
+	// pair returns, for classes a < b of svc, the index of their pair in LIBSVM and the factor for its decision value.
 	pair := func(a, b int) (int, float64) {
 		if from[a] < from[b] {
 			return svm.At(from[a], from[b], k), -1

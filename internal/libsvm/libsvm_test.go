@@ -59,8 +59,7 @@ type libsvmOutput struct {
 	Probabilities [][]float64
 }
 
-// TestAgainstLIBSVM compares the decision values of models that svm-train wrote, of all types and
-// kernels, dense and sparse, with the values of LIBSVM's own library.
+// TestAgainstLIBSVM compares models of all types and kernels, dense and sparse, with LIBSVM's own library.
 func TestAgainstLIBSVM(t *testing.T) {
 	train := required.Program(t, "libsvm", "svm-train")
 	dev := backendtest.Device(t, "cpu")
@@ -153,8 +152,7 @@ func compare(t *testing.T, dev backend.Device, name string, b modelfile.Bundle, 
 	}
 }
 
-// inOrder returns the decision values in the order of the classes of svc, positive for the second
-// class of a pair. If there are no labels, there is one value.
+// inOrder returns the decision values in the order of the classes of svc, or one value without labels.
 func inOrder(row []float64, labels []int) []float64 {
 	if len(labels) == 0 {
 		return row

@@ -9,8 +9,7 @@ import (
 	"github.com/mercer-go/mercer/internal/message"
 )
 
-// TestFrontEndsNameParameters checks that front ends can name the parameters in advice, also in a
-// wrapped error, and that arguments of Errorf that look like advice do not change.
+// TestFrontEndsNameParameters checks that front ends can name the parameters in advice, also in wrapped errors.
 func TestFrontEndsNameParameters(t *testing.T) {
 	cause := errors.New("lambda is {lambda}")
 	advice := message.Errorf("after %d%%: {raise $lambda|raise $tol|raise $iterations}: %w", 5, cause)
@@ -36,8 +35,7 @@ func TestFrontEndsNameParameters(t *testing.T) {
 	}
 }
 
-// TestAdviceLeavesOutWhatIsMissing checks that the text of an error omits an alternative whose
-// parameter does not exist in the caller or in a package that has passed the error on.
+// TestAdviceLeavesOutWhatIsMissing checks that an error omits advice about parameters that do not exist.
 func TestAdviceLeavesOutWhatIsMissing(t *testing.T) {
 	namesOnly := func(names ...string) func(string) string {
 		return func(parameter string) string {

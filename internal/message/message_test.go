@@ -28,8 +28,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestFit checks that Fit does not change a text of up to Limit characters, and shortens the middle
-// of a longer text.
+// TestFit checks that Fit shortens only texts of more than Limit characters.
 func TestFit(t *testing.T) {
 	fits := strings.Repeat("é", message.Limit)
 	if got := message.Fit(fits); got != fits {

@@ -28,8 +28,7 @@ type filter struct {
 // maxNorm is the largest ‖x‖ for which no float32 product overflows.
 const maxNorm = 0x1p60
 
-// filter returns a filter for the rows of x. The result ok is false if the kernel is not linear, if the points are
-// sparse, if products overflow in float32, or if a filter saves no time for so few rows or samples.
+// filter returns a filter for the rows of x. ok is false if a filter is not possible or saves no time.
 func (s Samples) filter(x numeric.Points, k int) (*filter, bool) {
 	if _, linear := s.Kernel.(kernels.Linear); !linear || x.Sparse != nil || s.Points.Sparse != nil || x.Rows < 256 || s.Points.Rows < 4096 {
 		return nil, false

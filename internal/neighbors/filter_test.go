@@ -15,9 +15,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestNearestIsExact checks that Nearest returns the same neighbors as a sort by ‖x − z‖², for points whose
-// distances are equal in float32, for duplicates, and for numbers beyond the range of float32. The
-// coordinates are integers times a power of two, so that all distances are exact in float64.
+// TestNearestIsExact compares Nearest with a sort by ‖x − z‖², for points whose distances are equal in float32,
+// for duplicates, and for numbers beyond the range of float32. The distances are exact in float64.
 func TestNearestIsExact(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, d = 5000, 3

@@ -22,9 +22,8 @@ const MedianRows = 500
 // ErrEqualRows is the error of MedianDistance if no two rows differ.
 var ErrEqualRows = errors.New("no length scale can be chosen for the Gaussian kernel, because all rows of x are equal: give a kernel")
 
-// MedianDistance returns the median of the Euclidean distances between rows of x, without rows of weight 0 and
-// without pairs of equal rows. If more than MedianRows rows have a weight > 0, it uses MedianRows of them, chosen
-// by seed.
+// MedianDistance returns the median of the Euclidean distances between rows of x, without rows of weight 0 and without
+// pairs of equal rows. If more than MedianRows rows have a weight > 0, it uses MedianRows of them, chosen by seed.
 func MedianDistance(ctx context.Context, x numeric.Points, weights []float64, seed uint64) (float64, error) {
 	var rows []int
 	for i := range x.Rows {
@@ -77,8 +76,8 @@ func MedianDistance(ctx context.Context, x numeric.Points, weights []float64, se
 	return sigma, nil
 }
 
-// withoutZeros returns the given rows of x as sparse points, and the indices of these points. If x
-// is sparse, or if more than 1/16 of the elements of the rows are not 0, it returns its arguments.
+// withoutZeros returns the given rows of x as sparse points, and their indices. If x is sparse, or if more than
+// 1/16 of the elements are not 0, it returns its arguments.
 func withoutZeros(x numeric.Points, rows []int) (numeric.Points, []int) {
 	if x.Sparse != nil || x.Cols > math.MaxInt32 {
 		return x, rows
@@ -138,8 +137,7 @@ func ScaleSigma(x numeric.Points, weights []float64) (float64, error) {
 	if !(low < high) {
 		return 0, errors.New("no length scale can be chosen for the Gaussian kernel, because all entries of x are equal: give a kernel")
 	}
-	// Compute the variance from differences from the smallest entry, in units of the largest
-	// difference. Squares neither overflow nor underflow, and a large common offset cancels.
+	// Squares of differences, in units of the largest difference, neither overflow nor underflow.
 	largest := high/2 - low/2
 	mean, square := 0.0, 0.0
 	values(func(entries []float64, times float64) {

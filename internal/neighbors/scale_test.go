@@ -11,8 +11,7 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// TestMedianDistanceOfZeros compares the median with its definition, for dense rows with different fractions of
-// nonzero elements, of which one row occurs twice.
+// TestMedianDistanceOfZeros compares the median with its definition, for rows with different fractions of zeros.
 func TestMedianDistanceOfZeros(t *testing.T) {
 	const n, d = 61, 300
 	for _, fraction := range []float64{0.01, 0.06, 0.07, 0.5, 1} {

@@ -107,9 +107,8 @@ func (g *Grid) Modes(f []complex128, values []float64) {
 	g.axis(0, f, g.work[0], 1, h[1]*h[2], false)
 }
 
-// axis transforms along axis a, which is 0 or 1: from modes to grid values if toGrid is set, and
-// otherwise back. outer and inner are the numbers of entries of the axes before and after axis a.
-// Eight adjacent lines are copied at a time, because they share cache lines.
+// axis transforms along axis a, 0 or 1, from modes to grid values if toGrid is set, and otherwise back. outer and
+// inner are the numbers of entries before and after axis a. Eight adjacent lines share cache lines.
 func (g *Grid) axis(a int, dst, src []complex128, outer, inner int, toGrid bool) {
 	m, k, p := g.modes[a], g.halfModes[a], g.Size[a]
 	if p == 1 {

@@ -105,8 +105,7 @@ func kernel(z float64, w int) float64 {
 	return elementary.Exp(2.3 * float64(w) * (math.Sqrt(max(1-z*z, 0)) - 1))
 }
 
-// terms returns the number of even powers, and also of odd powers, in a polynomial. The error of the polynomial is
-// then below the error 10¹⁻ʷ of the kernel, or below the roundoff.
+// terms returns the number of even and of odd powers in a polynomial, with an error below the kernel's or roundoff.
 func terms(w int) int { return w/2 + 3 }
 
 // kernelPolynomials returns a polynomial in u for each cell i of the left half of the kernel φ. For −1 ≤ u ≤ 1 it
@@ -116,8 +115,7 @@ func kernelPolynomials(w int) [][2]float64 {
 	n := 2 * terms(w)
 	var list [][2]float64
 	for i := range (w + 1) / 2 {
-		// Convert the Chebyshev coefficients c to coefficients of powers of u, by the recurrence
-		// T_{k+1} = 2uT_k − T_{k−1}.
+		// Convert the Chebyshev coefficients c to coefficients of powers of u, by T_{k+1} = 2uT_k − T_{k−1}.
 		sum := make([]float64, n)
 		previous, current := make([]float64, n), make([]float64, n)
 		current[0] = 1

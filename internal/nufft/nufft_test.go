@@ -13,8 +13,7 @@ import (
 	"github.com/mercer-go/mercer/internal/nufft"
 )
 
-// points returns n points in [−1, 2)ᵈ, three periods on each axis. Two points are equal, and three are at or next
-// to the ends of the period [0, 1)ᵈ.
+// points returns n points in [−1, 2)ᵈ. Two points are equal, and three are at or next to the ends of [0, 1)ᵈ.
 func points(r *rand.Rand, n, d int) host.Matrix[float64] {
 	x := host.New[float64](n, d)
 	for i := range x.Data {
@@ -55,8 +54,8 @@ var shapes = []struct {
 	{3, nufft.Axes{2, 5, 3}}, {3, nufft.Axes{3, 0, 2}}, {2, nufft.Axes{0, 4, 0}}, {3, nufft.Axes{}},
 }
 
-// TestSums compares both transforms with their defining sums. The allowed error is tol times the sum of the
-// absolute values of the terms, plus 2⁻⁴⁰ times this sum for rounding errors.
+// TestSums compares both transforms with their defining sums. The error may be tol, and 2⁻⁴⁰ for rounding, times
+// the sum of the absolute values of the terms.
 func TestSums(t *testing.T) {
 	const n = 60
 	for _, s := range shapes {
@@ -120,8 +119,7 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// TestDense compares both transforms of a Dense with the transforms of a Grid. The tolerance allows a few rounding
-// errors for each of at most 30·30·30 terms.
+// TestDense compares both transforms of a Dense with those of a Grid of at most 30·30·30 modes.
 func TestDense(t *testing.T) {
 	element := func(transpose bool, h host.Matrix[float64], i, k int) float64 {
 		if transpose {

@@ -14,12 +14,12 @@ import (
 )
 
 // Joint is the perceptron of K classes with joint features φ(x, t) of a sample x and a class t (Collins 2002). It
-// predicts the first class ŷ with the largest wᵀφ(x, t). A mistake on a sample of class y changes w by φ(x, y) −
-// φ(x, ŷ). Joint runs on the host and calls Features K times for each sample and epoch.
+// predicts the first class ŷ with the largest wᵀφ(x, t). A mistake on a sample of class y changes w by
+// φ(x, y) − φ(x, ŷ). Joint runs on the host and calls Features K times for each sample and epoch.
 //
-// If Kernel is set instead of Features, Joint uses the dual form: wᵀφ(x, t) is the sum of the differences k(x_i,
-// y_i, x, t) − k(x_i, ŷ_i, x, t) over the mistakes (x_i, y_i, ŷ_i). It evaluates k 2K times for each sample and
-// distinct mistake.
+// If Kernel is set instead of Features, Joint uses the dual form: wᵀφ(x, t) is the sum of the differences
+// k(x_i, y_i, x, t) − k(x_i, ŷ_i, x, t) over the mistakes (x_i, y_i, ŷ_i). It evaluates k 2K times for each sample
+// and distinct mistake.
 type Joint struct {
 	// Features returns φ(x, t) for t from 0 to Classes − 1, always of the same length.
 	Features func(x []float64, t int) []float64

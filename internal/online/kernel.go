@@ -174,8 +174,8 @@ func (h *kernelHypothesis) add(i int, delta []float64) error {
 	return nil
 }
 
-// trim adds samples to the support. While the support exceeds the budget, it removes the sample
-// with the largest margin, where the margin is computed without the sample's own term of f.
+// trim adds samples to the support. While the support exceeds the budget, it removes the sample that has the
+// largest margin without its own term of f.
 func (h *kernelHypothesis) trim(added []int) error {
 	for _, i := range added {
 		if !slices.Contains(h.support, i) {

@@ -51,8 +51,7 @@ func (l *Loop) Linear(t *run.Task, coef backend.Host[float64]) (w backend.Host[f
 	return h.result()
 }
 
-// linearHypothesis is f(x) = wᵀx + b. For an averaged perceptron it also stores the sum of the
-// changes of w, each multiplied by its step.
+// linearHypothesis is f(x) = wᵀx + b. For an average it also stores the sum of the changes times their steps.
 type linearHypothesis struct {
 	*Loop
 	b      backend.Backend[float64]

@@ -13,8 +13,7 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// A hypothesis is the current function f of a perceptron. It has C outputs for C > 2 classes, and
-// one output for two classes.
+// A hypothesis is the current function f of a perceptron. It has C outputs for C > 2 classes, and one for two classes.
 type hypothesis interface {
 	// values returns the B×C matrix of f at the B samples of a block.
 	values(block []int) (backend.Host[float64], error)
@@ -48,8 +47,7 @@ type Loop struct {
 	Start   float64 // initial b
 	Started bool    // whether the loop starts with a given f instead of f = 0
 	Seed    uint64
-	// ZeroIsPositive determines whether f = 0 predicts the second of two classes. If it is not set, f = 0 predicts
-	// the first class.
+	// ZeroIsPositive determines whether f = 0 predicts the second of two classes, or the first.
 	ZeroIsPositive bool
 	Remember       bool // whether to record the changes in Changes
 
@@ -151,8 +149,7 @@ func (l *Loop) judge(h hypothesis, block []int) error {
 	if slices.ContainsFunc(f.Data, func(v float64) bool { return v-v != 0 }) {
 		return errors.New("the decision values overflow: scale the features down")
 	}
-	// Most blocks of a late epoch have no mistake, and a block that is a single batch does not need inner
-	// products.
+	// Most blocks of a late epoch have no mistake. A single batch needs no inner products.
 	var gram backend.Host[float64]
 	delta := backend.NewHost[float64](len(block), l.Outputs)
 	var mistaken, steps []int
@@ -261,9 +258,8 @@ func (l *Loop) Margin(f backend.Host[float64]) (margin, criterion float64) {
 	return margin, criterion
 }
 
-// Slack returns the factor by which batches and weights increase Novikoff's (1962) bound on the number of
-// mistakes. The steps of the proof, for a unit vector u that separates the samples with the margin γ, and R = max
-// ‖x‖, are:
+// Slack returns the factor by which batches and weights increase Novikoff's (1962) bound on the number of mistakes.
+// The steps of the proof, for a unit vector u that separates the samples with the margin γ, and R = max ‖x‖, are:
 //   - Let a_j be the sum of the weights c of the mistakes of batch j, divided by the size m of a batch.
 //   - Batch j increases wᵀu by at least γ a_j, and ‖w‖² by at most R² a_j².
 //   - Hence γ Σ a_j ≤ ‖w‖ ≤ R √Σ a_j². Because a_j ≤ max c, Σ a_j ≤ max c (R/γ)².
@@ -276,8 +272,7 @@ func (l *Loop) Slack() float64 {
 	return slack
 }
 
-// lead returns the margin: y f with y = ±1 for two classes, and for more classes the value of the
-// correct class minus the largest other value.
+// lead returns the margin: ±f for two classes, otherwise the value of the class minus the largest other value.
 func lead(f []float64, class int) float64 {
 	if len(f) == 1 {
 		return float64(2*class-1) * f[0]

@@ -30,8 +30,7 @@ func (l *Loop) Voted() (v Votes, rows []int) {
 	m := len(l.Changes)
 	v = Votes{backend.NewHost[float64](1, m), backend.NewHost[float64](m, l.Outputs), backend.NewHost[float64](1, m+1), l.Bias}
 	// All changes of a batch have the same step. The hypotheses between these changes have no votes. The
-	// hypothesis before the batch has a vote for each sample since step `from`, except the samples that caused the
-	// changes.
+	// hypothesis before the batch has a vote for each sample since step `from`, except the mistakes.
 	from, initial := 0, 0.0
 	for k := 0; k < m; {
 		batch := k

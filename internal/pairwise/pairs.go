@@ -45,8 +45,7 @@ func limit(o objects.Options) (int64, bool) {
 	return free / 10 * 8, ok
 }
 
-// fits returns nil if a rows × cols matrix and a copy of it fit in memory, otherwise an error that
-// matches host.ErrMemory.
+// fits returns host.ErrMemory unless a rows × cols matrix and a copy of it fit in memory.
 func fits(o objects.Options, rows, cols int) error {
 	required := 2 * 8 * int64(rows) * int64(cols)
 	if o.Memory == 0 && required <= alwaysAllowed {
@@ -71,12 +70,10 @@ func CheckMemory(o objects.Options, subject string, numbers float64) error {
 	return nil
 }
 
-// columns is the minimum number of values of a row that a task computes, and maxTasks is the
-// approximate maximum number of tasks.
+// columns is the minimum number of values that a task computes, and maxTasks about the maximum number of tasks.
 const columns, maxTasks = 64, 1 << 18
 
-// Worker returns the function of one worker of Matrix, which sets out to the values of row i in
-// columns lo, …, hi−1.
+// Worker returns the function of one worker of Matrix, which sets out to the values of row i in columns lo, …, hi−1.
 type Worker = func(stop Stop) func(i, lo, hi int, out []float64)
 
 // Matrix fills a rows × cols matrix in parallel. If lower is set, the matrix must be symmetric:

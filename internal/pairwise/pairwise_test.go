@@ -21,8 +21,7 @@ func TestNormalize(t *testing.T) {
 	}
 }
 
-// TestMatrix checks that every pair is evaluated once, that the work stops when its context is
-// done, and that the last progress is 1, for any number of workers.
+// TestMatrix checks that Matrix evaluates every pair once, stops with its context, and reports the progress 1.
 func TestMatrix(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {

@@ -45,9 +45,8 @@ func SkipOrFail(t testing.TB, name string, reasons ...any) {
 	t.Skip(append([]any{"without " + name + ":"}, reasons...)...)
 }
 
-// FewCases reports whether a test should run only a few of its cases: if the flag -short is set, unless
-// MERCER_REQUIRE names "cases". The few cases must be of every kind; their number, sizes and repetitions may be
-// smaller.
+// FewCases reports whether a test should run only a few of its cases: if the flag -short is set, unless MERCER_REQUIRE
+// names "cases". The few cases must be of every kind; their number, sizes and repetitions may be smaller.
 func FewCases() bool { return testing.Short() && !Names("cases") }
 
 // Subset returns list if FewCases is false. Otherwise it returns at most n elements of list, at equal

@@ -12,8 +12,7 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// slowBuild returns a build function that takes more than an hour. Its calls return 1, 2, … in order, and it
-// counts the calls that started and the calls that were canceled.
+// slowBuild returns a build function of more than an hour, whose calls return 1, 2, … and are counted.
 func slowBuild(begun, canceled *atomic.Int64) func(context.Context) (*int64, error) {
 	return func(ctx context.Context) (*int64, error) {
 		n := begun.Add(1)
@@ -27,8 +26,7 @@ func slowBuild(begun, canceled *atomic.Int64) func(context.Context) (*int64, err
 	}
 }
 
-// TestKeptOutlivesTheFirstCaller checks that the caller that started a computation can return
-// early. The callers that still wait must get the result.
+// TestKeptOutlivesTheFirstCaller checks that the first caller can return early, and that others get the result.
 func TestKeptOutlivesTheFirstCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var k run.Kept[int64]
@@ -58,8 +56,7 @@ func TestKeptOutlivesTheFirstCaller(t *testing.T) {
 	})
 }
 
-// TestKeptEndsWithItsLastCaller checks that without Life a computation ends when no caller waits,
-// and that the next caller starts a new computation.
+// TestKeptEndsWithItsLastCaller checks that without Life a computation ends when no caller waits.
 func TestKeptEndsWithItsLastCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var k run.Kept[int64]
@@ -111,8 +108,7 @@ func TestKeptGoesOnForItsLife(t *testing.T) {
 	})
 }
 
-// TestKeptDrop checks that a dropped result is computed again, that a computation without waiting
-// callers has ended after Drop, and that waiting callers still get their result.
+// TestKeptDrop checks that a dropped result is computed again, and that waiting callers still get their result.
 func TestKeptDrop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := run.Kept[int64]{Life: t.Context()}
@@ -140,8 +136,7 @@ func TestKeptDrop(t *testing.T) {
 	})
 }
 
-// TestKeptFailure checks that concurrent callers get the same error or panic, and that the next
-// caller starts a new computation.
+// TestKeptFailure checks that concurrent callers get the same error or panic, and that the next caller starts again.
 func TestKeptFailure(t *testing.T) {
 	var k run.Kept[int64]
 	errBroken := errors.New("broken")

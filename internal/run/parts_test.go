@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestPartsReportTheMean checks that the progress of the whole computation never decreases, and
-// that it is the mean of the largest progress of each part, for every order of the reports.
+// TestPartsReportTheMean checks that the progress is the mean of the largest progress of each part.
 func TestPartsReportTheMean(t *testing.T) {
 	var reported []float64
 	report := Parts(4, func(fraction float64) { reported = append(reported, fraction) })

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestProgressIsMonotone checks that fractions never decrease and end with 1, even if a stage takes
-// more or fewer operations than planned or a reported fraction is NaN.
+// TestProgressIsMonotone checks that fractions never decrease and end with 1, for any number of operations.
 func TestProgressIsMonotone(t *testing.T) {
 	last, calls := 0.0, 0
 	p := NewProgress(func(stage string, fraction float64) {

@@ -127,8 +127,7 @@ func (m *Arena) PeakBytes() int64 {
 	return m.peak
 }
 
-// Available returns the number of bytes that a call may take on dev: the free memory, but at most
-// limit if limit > 0.
+// Available returns the number of bytes that a call may take on dev: the free memory, but at most limit if limit > 0.
 func Available(dev backend.Device, limit int64) int64 {
 	inUse, _ := dev.InUse()
 	available := max(dev.Info().Memory-inUse, 0)

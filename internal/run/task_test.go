@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestDetached checks that Detached returns the result of the function, raises its panic in the
-// caller, and does not wait for the function once the context is done.
+// TestDetached checks the result, the panic and the early return of Detached.
 func TestDetached(t *testing.T) {
 	for _, want := range []bool{true, false} {
 		if got, err := Detached(t.Context(), func() bool { return want }); got != want || err != nil {

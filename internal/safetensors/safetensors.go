@@ -96,8 +96,7 @@ func ReadHeader(r io.ReaderAt, size int64) (*Header, error) {
 	return h, nil
 }
 
-// readError returns the error for a failed read. If the file ends too early, the file was shortened
-// after its size was determined.
+// readError returns the error for a failed read. A file that ends too early was shortened meanwhile.
 func readError(err error) error {
 	if err == io.EOF {
 		return errors.New("is truncated")

@@ -119,8 +119,8 @@ func (s Density) Kernel(r float64) (sum float64) {
 	return sum
 }
 
-// Tail returns (2π)⁻ᵈ ∫ S(‖ω‖)ᵖ dω over ‖ω‖ > omega. Without these frequencies, the kernel has an error e. For p =
-// 1 the result bounds |e|. For p = 2 it is the integral of e² over all differences of points (Parseval). The
+// Tail returns (2π)⁻ᵈ ∫ S(‖ω‖)ᵖ dω over ‖ω‖ > omega. Without these frequencies, the kernel has an error e. For
+// p = 1 the result bounds |e|. For p = 2 it is the integral of e² over all differences of points (Parseval). The
 // relative error of Tail is about 1e-3.
 func (s Density) Tail(omega, p float64) float64 {
 	const step = 1. / 32

@@ -18,9 +18,9 @@ import (
 //
 //	η(t) = erfc((|t| − T/2)/s)/2,   s = (T/2 − L)/windowEdge,
 //
-// where L is the side and T the period of an axis. Up to an error of 4e-15, η is 1 for |t| ≤ L and 0 for |t| ≥ T −
-// L. The window allows shorter periods if the kernel has a long reach. (Smooth truncation of covariances:
-// Bachmayr, Graham, Nguyen and Scheichl 2020.)
+// where L is the side and T the period of an axis. Up to an error of 4e-15, η is 1 for |t| ≤ L and 0 for
+// |t| ≥ T − L. The window allows shorter periods if the kernel has a long reach. (Smooth truncation of
+// covariances: Bachmayr, Graham, Nguyen and Scheichl 2020.)
 type Torus struct {
 	Side, Period [3]float64
 	Windowed     bool
@@ -30,9 +30,8 @@ const (
 	windowEdge = 5.5
 	// windowError bounds 1 − η for |t| ≤ L, and η for |t| ≥ T − L: erfc(windowEdge)/2 is 3.7e-15.
 	windowError = 4e-15
-	// For T ≥ L + windowReach·σ and T ≥ (1 + windowSide)L, the Fourier coefficients of the windowed kernels were
-	// positive for every tested ratio of the sides, with one to three features; for a windowReach of 7.5 not all
-	// were.
+	// For T ≥ L + windowReach·σ and T ≥ (1 + windowSide)L, all tested Fourier coefficients of windowed kernels
+	// were positive; for a windowReach of 7.5 not all were.
 	windowReach = 8
 	windowSide  = 1.5
 )

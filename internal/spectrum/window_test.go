@@ -65,8 +65,7 @@ func TestCoefficientsAreTheKernel(t *testing.T) {
 					sum += v * math.Cos(phase)
 				}
 				want := s.Constant + s.Kernel(math.Hypot(x[0], math.Hypot(x[1], x[2])))
-				// The tolerance allows the relative error of Tail, 1e-3, and the rounding error of a sum of 10⁶
-				// terms.
+				// Tail has a relative error of 1e-3, and the sum of 10⁶ terms a rounding error.
 				if diff, bound := math.Abs(sum-want), 1.01*s.Tail(omega, 1)+2*float64(d)*tol+1e-10; !(diff <= bound) {
 					t.Errorf("%v, sides %v, windowed %v: the series at %v differs by %.3g, the bound is %.3g", k, sides, c.Windowed, x, diff, bound)
 				}
@@ -78,8 +77,8 @@ func TestCoefficientsAreTheKernel(t *testing.T) {
 	}
 }
 
-// TestWindowedCoefficientsArePositive checks that no coefficient of a windowed Matérn kernel is negative,
-// for sides from much smaller to much larger than the length scale.
+// TestWindowedCoefficientsArePositive checks windowed Matérn kernels for sides from much smaller to much larger
+// than the length scale.
 func TestWindowedCoefficientsArePositive(t *testing.T) {
 	sides := [][3]float64{
 		{0, 0, 0}, {0, 0, 1}, {0, 0, 2}, {0, 0, 4}, {0, 0, 5.3}, {0, 0, 6.5},

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestConstant checks that numbers of any magnitude are constant if they differ only by a rounding
-// error, and not constant otherwise (scikit-learn #17794, #19527, #19726).
+// TestConstant checks which numbers, of any magnitude, are constant (scikit-learn #17794, #19527, #19726).
 func TestConstant(t *testing.T) {
 	for _, c := range []struct {
 		name   string

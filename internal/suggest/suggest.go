@@ -12,9 +12,8 @@ import (
 const longest = 100
 
 // Nearest returns the name with the smallest Levenshtein distance to typed, ignoring case. The distance must be at
-// most 2 or a third of the letters of typed, and less than the mean length of name and typed. If there is no such
-// name and typed has at least three letters, Nearest returns the first name that contains typed. Otherwise it
-// returns "".
+// most 2 or a third of the letters of typed, and less than the mean length of name and typed. If there is no such name
+// and typed has at least three letters, Nearest returns the first name that contains typed. Otherwise it returns "".
 func Nearest(typed string, names []string) string {
 	if len(typed) > longest {
 		return ""

@@ -2,8 +2,7 @@ package texttable
 
 import "testing"
 
-// TestFormat checks that columns are aligned on a terminal for characters of every width, and that
-// no line ends in spaces.
+// TestFormat checks that columns are aligned for characters of every width, and that no line ends in spaces.
 func TestFormat(t *testing.T) {
 	for _, test := range []struct {
 		name, align string

@@ -14,8 +14,7 @@ type grams struct {
 	starts []int // starts of the characters or words in text, and the end of text
 }
 
-// forEach calls yield with each n-gram of a document, including repetitions. The n-gram may share
-// memory with a longer string.
+// forEach calls yield with each n-gram of a document, which may share memory with a longer string.
 func (g *grams) forEach(document string, yield func(gram string)) {
 	g.text, g.starts = g.text[:0], g.starts[:0]
 	if g.KeepCase {
@@ -35,8 +34,7 @@ func (g *grams) forEach(document string, yield func(gram string)) {
 	}
 }
 
-// words calls yield with the n-grams of words, joined by spaces. A word is two or more
-// characters that match \w in Python's regular expressions.
+// words calls yield with the n-grams of words, joined by spaces. A word is two or more characters of \w in Python.
 func (g *grams) words(document string, yield func(gram string)) {
 	begin, length := 0, 0
 	add := func(end int) {
@@ -101,8 +99,7 @@ func isWord(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsNumber(r)
 }
 
-// isSpace reports whether r is white space in Python, whose \s includes four control characters in
-// addition to the Unicode property White_Space.
+// isSpace reports whether r is white space in Python, which includes four control characters.
 func isSpace(r rune) bool { return unicode.IsSpace(r) || 0x1c <= r && r <= 0x1f }
 
 // collapse replaces each run of two or more white-space characters by one space.
@@ -155,8 +152,7 @@ func lower(text string) string {
 	return b.String()
 }
 
-// endsWord reports whether the letter between prefix and suffix is at the end of a word, by Unicode, section 3.13,
-// Final_Sigma.
+// endsWord reports whether the letter between prefix and suffix satisfies Final_Sigma (Unicode, section 3.13).
 func endsWord(prefix, suffix string) bool {
 	cased := false
 	for len(prefix) > 0 {

@@ -25,8 +25,7 @@ var unusualTexts = []string{
 	"a\u0000b nul", "don't 'quote' \u2019tis", "x", "  lead and trail  ",
 }
 
-// settings lists the settings that are compared with scikit-learn. The names are those of
-// scikit-learn's parameters.
+// settings lists the settings that are compared with scikit-learn, with scikit-learn's names.
 var settings = []struct {
 	params Params
 	python string
@@ -62,8 +61,7 @@ type result struct {
 	Data            []float64
 }
 
-// scikitLearn returns scikit-learn's result for each of the settings. scikit-learn learns the
-// vocabulary from texts[:trainSize] and computes the features of all texts.
+// scikitLearn returns scikit-learn's vocabulary of texts[:trainSize] and features of all texts, for each setting.
 func scikitLearn(t *testing.T, texts []string, trainSize int) (list []result) {
 	in, err := json.Marshal(texts)
 	if err != nil {
@@ -157,8 +155,7 @@ func checkEqual(t *testing.T, texts []string, trainSize int, list []result) {
 	}
 }
 
-// TestEqualsScikitLearn compares the results with those of the installed scikit-learn, on training texts and on
-// other texts.
+// TestEqualsScikitLearn compares the results with the installed scikit-learn, also on other texts.
 func TestEqualsScikitLearn(t *testing.T) {
 	texts := corpus()
 	trainSize := len(texts) - 60
@@ -222,8 +219,7 @@ func TestWorkersDoNotChangeResults(t *testing.T) {
 	}
 }
 
-// TestClosedForm compares the weights of two texts with values computed by hand. The word aa is in
-// both texts, and bb is twice in one text.
+// TestClosedForm compares the weights of two texts with values computed by hand.
 func TestClosedForm(t *testing.T) {
 	v, err := Learn([]string{"aa bb BB", "Aa"}, Params{})
 	if err != nil {

@@ -40,8 +40,7 @@ func sample(t *testing.T) string {
 	return b.String()
 }
 
-// TestPageHasAllWithoutScript checks that the page is well-formed, loads nothing, and has all its text
-// and the values of the points in elements that need no script.
+// TestPageHasAllWithoutScript checks that the page is well-formed, loads nothing, and needs no script for its content.
 func TestPageHasAllWithoutScript(t *testing.T) {
 	page := sample(t)
 	d := xml.NewDecoder(strings.NewReader(page))
