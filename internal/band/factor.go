@@ -147,8 +147,7 @@ func (f *form) factor(ctx context.Context, w *factorScratch, to *Factor, tol flo
 	return b.Sync()
 }
 
-// solve overwrites the n × t matrix Y with (B + λI)⁻¹ Y and waits for the device. z is scratch memory of the same
-// shape.
+// solve overwrites the n × t matrix Y with (B + λI)⁻¹ Y and waits for the device. z is scratch of the same shape.
 func (f *form) solve(b backend.Backend[float64], l *Factor, y, z backend.Matrix[float64]) error {
 	_, t := y.Dims()
 	last := f.blocks() - 1

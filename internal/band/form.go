@@ -28,8 +28,7 @@ type form struct {
 	w   [3]backend.Matrix[float64] // n × wide(width)
 }
 
-// stripWidth is the number of columns of a strip, which fits in a cache and which the host factors column by
-// column.
+// stripWidth is the number of columns of a strip, which fits in a cache. The host factors it column by column.
 const stripWidth = 8
 
 // newForm reduces the symmetric matrix whose lower triangle is in a. Q overwrites a.

@@ -27,8 +27,7 @@ const (
 // Solvers lists all solvers except Auto.
 var Solvers = []Solver{Newton, LBFGS, Descent, SGD}
 
-// newtonUnknowns is the maximum number of unknowns for which Auto uses Newton's method. The Hessian then takes 32
-// MiB.
+// newtonUnknowns is the maximum number of unknowns for which Auto uses Newton's method (a Hessian of 32 MiB).
 const newtonUnknowns = 2048
 
 // Problem is logistic regression for n samples of C classes. The solution consists of the W and b that minimize
@@ -271,8 +270,7 @@ func (l Params) stages(f *logit) []stage {
 	}
 	c := f.costs()
 	mayNewton := l.Solver == Auto && (f.d+1)*f.c <= newtonUnknowns
-	// Without a penalty, linearly dependent features are an error, which the factorization in Newton's method
-	// detects.
+	// Without a penalty, the factorization in Newton's method detects linearly dependent features.
 	if mayNewton && (f.lambda == 0 || c.hessian <= newtonShare*c.eval) {
 		return []stage{newton}
 	}

@@ -488,8 +488,8 @@ func (l *logit) binary() bool { return l.c == 1 && !l.reference }
 // unbounded is the error text for λ = 0 with all samples classified correctly: the loss has no minimum.
 const unbounded = "the classes can be separated, so that without a penalty w grows without end: {raise $lambda}"
 
-// separated reports whether λ = 0 and all samples are classified correctly, which is an error if the caller has
-// not set the number of iterations.
+// separated reports whether λ = 0 and all samples are classified correctly. It then returns an error, too, unless
+// the caller has set the number of iterations.
 func (l *logit) separated() (bool, error) {
 	if l.lambda > 0 || !l.right {
 		return false, nil

@@ -154,7 +154,7 @@ func (l *logit) diagonal(h backend.Matrix[float64]) ([]float64, error) {
 }
 
 // checkRank returns an error if there is no penalty and the factor has a pivot that does not exceed the rounding
-// error of the diagonal element of H: of n roundings from its sum, and one from each elimination step.
+// error of the diagonal element of H. The sum has n roundings, and each elimination step one.
 func (l *logit) checkRank(factor backend.Matrix[float64], diagonal []float64) error {
 	if l.lambda > 0 {
 		return nil

@@ -308,8 +308,7 @@ func (k *block[T]) orthogonalize(active int) error {
 	return k.b.Sync() // from here to the end of the next product, X, R and P are a complete state
 }
 
-// independence returns the argument tol of Basis. It depends on T, because squared norms have the rounding error
-// of T.
+// independence returns the argument tol of Basis, which depends on the rounding error of T.
 func independence[T backend.Float]() float64 {
 	if numeric.PrecisionOf[T]() == "float32" {
 		return 1e-5
@@ -402,8 +401,7 @@ type BreakdownError struct{ error }
 
 func (e *BreakdownError) Unwrap() error { return e.error }
 
-// finish overwrites the right-hand sides with X. If the solve ended above its goal, it uses the X with the
-// smallest residual.
+// finish overwrites the right-hand sides with X, or, above the goal, with the X of the smallest residual.
 func (k *block[T]) finish() error {
 	x := k.x
 	if k.Stopped != "" && k.residual() > 2*k.bestXResidual {

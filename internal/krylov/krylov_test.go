@@ -139,8 +139,8 @@ func TestSolverReachesGoal(t *testing.T) {
 	}
 }
 
-// TestSolverStops checks that a solve that ends above its goal gives the reason, also for a right-hand side that
-// is not finite.
+// TestSolverStops checks that a solve above its goal gives the reason, also for a right-hand side that is not
+// finite.
 func TestSolverStops(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	d := make([]float64, 40)
@@ -210,8 +210,7 @@ func checkResume[T backend.Float](t *testing.T, dev backend.Device, b backend.Ba
 	}
 }
 
-// TestOperators compares A p with its definition for a stored K, for a K that is not stored, and for an affine
-// kernel.
+// TestOperators compares A p with its definition for K stored, for K not stored, and for an affine kernel.
 func TestOperators(t *testing.T) {
 	for _, name := range backendtest.Devices(t) {
 		dev := backendtest.Device(t, name)

@@ -224,8 +224,8 @@ func (p *pivoting[T]) greedy() error {
 	return nil
 }
 
-// largestElements returns the indices of the count largest elements of v in decreasing order of the elements, and
-// for equal elements in ascending order, and the largest other element, or 0 if there is none.
+// largestElements returns the indices of the count largest elements of v in decreasing order, and the largest
+// other element, or 0 if there is none. The indices of equal elements are in ascending order.
 func largestElements(v []float64, count int) (indices []int, largestOther float64) {
 	for i, x := range v {
 		if len(indices) == count && x <= v[indices[count-1]] {

@@ -187,7 +187,7 @@ func newPreconditioner[T backend.Float](frame *run.Frame, b backend.Backend[T], 
 // squareRows is the number of rows over which setSquares sums in float32.
 const squareRows = 8192
 
-// setSquares sets s to the lower triangle of GᵀG, with sums in float64 of float32 sums over squareRows rows. A
+// setSquares sets s to the lower triangle of GᵀG. It adds float32 sums over squareRows rows in float64, because a
 // float32 sum over all rows would have an error above λ.
 func setSquares[T backend.Float](mem *run.Arena, dev backend.Device, b64 backend.Backend[float64], b backend.Backend[T], g backend.Matrix[T], s backend.Matrix[float64]) error {
 	if g, double := any(g).(backend.Matrix[float64]); double {

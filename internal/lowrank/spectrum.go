@@ -26,8 +26,8 @@ type Spectrum struct {
 	smallest float64 // the result of the method Smallest
 }
 
-// sampleRows returns the number of rows to sample, which should resolve some hundred eigenvalues in about 20 ms,
-// or in about 0.5 s for large problems.
+// sampleRows returns the number of rows to sample. The sample should resolve some hundred eigenvalues, which take
+// about 20 ms, or about 0.5 s for large problems.
 func sampleRows(n int) int {
 	switch {
 	case n < 16000:

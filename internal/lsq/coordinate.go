@@ -45,8 +45,7 @@ func newCoordinate(a *normal) *coordinate {
 	return c
 }
 
-// factorRate is the time of a multiplication in a sweep, divided by the time of a multiplication in a
-// factorization, which is blocked and uses all processors.
+// factorRate is the time of a multiplication in a sweep, divided by its time in a blocked factorization.
 const factorRate = 16
 
 func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {

@@ -62,7 +62,7 @@ func (c *Samples) LassoBytes(n int) int64 {
 }
 
 // maxFactorColumns returns the maximum number of columns whose Gram matrix coordinate descent factors. If XᵀX is
-// not formed, it is at most twice the number of rows.
+// not formed, the result is at most twice the number of rows.
 func (c *Samples) maxFactorColumns() int {
 	if c.byGram() {
 		return c.d

@@ -119,8 +119,7 @@ func TestLassoOfIndicators(t *testing.T) {
 	}
 }
 
-// TestFitsLeaveSamples checks that fits without an intercept, which share the memory of the samples, do not change
-// them.
+// TestFitsLeaveSamples checks that fits without an intercept do not change the samples, whose memory they share.
 func TestFitsLeaveSamples(t *testing.T) {
 	x, y := indicators(300, 3, 20, true, 43)
 	originals := [][]float64{slices.Clone(x.Data), slices.Clone(y.Data)}

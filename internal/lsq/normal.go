@@ -304,8 +304,7 @@ func (f *cholesky) solve(v []float64) {
 	}
 }
 
-// drop updates a factor computed without pivoting when column i of X_A is removed (Golub and Van Loan 2013,
-// 6.5.4).
+// drop updates a factor without pivoting when column i of X_A is removed (Golub and Van Loan 2013, 6.5.4).
 func (f *cholesky) drop(i int) {
 	x := make([]float64, f.rank)
 	for r := i + 1; r < f.rank; r++ {

@@ -22,8 +22,7 @@ func float(v *big.Float) float64 { f, _ := v.Float64(); return f }
 // exp returns e⁻ˣ for x ≥ 0.
 func exp(x *big.Float) *big.Float { return expWith(256, x) }
 
-// expWith returns e⁻ˣ in arithmetic of the given number of bits: the Taylor series for x/2ᵏ < 2⁻⁸, squared k
-// times.
+// expWith returns e⁻ˣ in arithmetic of the given bits: the Taylor series for x/2ᵏ < 2⁻⁸, squared k times.
 func expWith(bits uint, x *big.Float) *big.Float {
 	newFloat := func(v float64) *big.Float { return new(big.Float).SetPrec(bits).SetFloat64(v) }
 	k := max(0, x.MantExp(nil)+8)
@@ -334,8 +333,7 @@ func TestOfRefuses(t *testing.T) {
 	}
 }
 
-// TestElements checks that NewLine and Filter allocate the memory that Elements counts, and two numbers for each
-// point.
+// TestElements checks that NewLine and Filter allocate the memory of Elements, and two numbers for each point.
 func TestElements(t *testing.T) {
 	const n = 20_000
 	for _, k := range []kernels.Kernel{
@@ -369,8 +367,7 @@ func TestElements(t *testing.T) {
 	}
 }
 
-// TestEvaluate compares Σ_i k(z, x_i) α_i with sums of kernel values, at points below, between, above and equal to
-// the x_i.
+// TestEvaluate compares Σ_i k(z, x_i) α_i with sums of kernel values, for z below, between, above and at the x_i.
 func TestEvaluate(t *testing.T) {
 	const n, seed = 30, 5
 	t.Logf("seed %d", seed)

@@ -70,8 +70,7 @@ func (p Part) Mean(ctx context.Context, h backend.Host[float64]) (Center, error)
 	for i := range weights {
 		weights[i] /= total
 	}
-	// shift is the mean of some rows. Sums of differences from it have smaller rounding errors than sums of the
-	// numbers.
+	// shift is the mean of some rows. Sums of differences from shift have smaller rounding errors.
 	shift, step := c[0], max(1, p.N/256)
 	for i := 0; i < p.N; i += step {
 		Axpy(1/float64((p.N+step-1)/step), h.Row(p.Row(i)), shift)

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestEigenvalues checks the eigenvalues, the eigenvectors and the singular values of a diagonal matrix after
-// reflections.
+// TestEigenvalues checks eigenvalues, eigenvectors and singular values of a diagonal matrix after reflections.
 func TestEigenvalues(t *testing.T) {
 	const seed = 3
 	t.Logf("seed %d", seed)

@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// CheckFinite returns an error that names the first row of m, predictions with the given name, with a value that
-// is not finite. The matrix m may be nil.
+// CheckFinite returns an error if a prediction in m is not finite. The error names the first such row, and calls
+// the predictions `name`. The matrix m may be nil.
 func CheckFinite(name string, m *mat.Dense) error {
 	if m == nil {
 		return nil

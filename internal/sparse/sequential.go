@@ -22,7 +22,7 @@ func (e *evidence) sequential(tol float64, limit int) error {
 		return err
 	}
 	e.record()
-	// The number of steps of one function between two steps of all α, which take O(n m²) operations, grows to
+	// Steps of all α take O(n m²) operations. The number of other steps between them grows from shortest to
 	// longest.
 	const shortest, longest = 5, 100
 	interval, stepsSince := shortest, 0

@@ -48,7 +48,7 @@ type Result struct {
 	Points    backend.Host[float64] // the x_j with a finite α_j, m×d
 	Coef      backend.Host[float64] // the μ_j of these points, one column for each target
 	Intercept []float64             // μ_0
-	Root      backend.Host[float64] // for Regression: R of the posterior covariance Σ = RRᵀ of μ_0 (row 0) and the μ_j of Points
+	Root      backend.Host[float64] // for Regression: R of the posterior covariance RRᵀ of μ_0 (row 0) and μ_j
 	Noise     float64               // for Regression: σ²
 	Functions int                   // number of functions with a finite α; Classification does not count φ_0
 	Steps     int

@@ -65,8 +65,7 @@ type Stored int
 // AllPieces stores all samples on the device, so that only the first pass reads the Source.
 const AllPieces Stored = -1
 
-// rows returns the number of samples for which the device has memory. AllPieces includes one piece for other
-// points.
+// rows returns the number of samples that the device can store; AllPieces includes one piece for other points.
 func (s Stored) rows(n, m int) int {
 	if s == AllPieces {
 		return n + PieceRows(n, m)
@@ -216,8 +215,7 @@ func (w *Equations) upload(first int, to backend.Matrix[float64], h backend.Host
 	return w.b.Upload(to, h)
 }
 
-// setMark sets the mark after the work on the stored samples starting at row `first`, for which later uploads
-// wait.
+// setMark sets the mark after the work on the stored samples from row `first` on. Later uploads wait for it.
 func (w *Equations) setMark(first int) {
 	if index := w.markIndex(first); w.uploader != nil && !(w.storedPieces == AllPieces && index == 0) {
 		w.uploader.Mark(index)
@@ -325,8 +323,7 @@ func (w *Equations) firstPass(a, root backend.Matrix[float64]) error {
 // apply computes out ← Hv, M×t, in one pass.
 func (w *Equations) apply(out, v backend.Matrix[float64]) error { return w.multiply(out, 1, v, 0) }
 
-// residual computes r ← ΦᵀW(y − Φβ) − λSβ in one pass. Its rounding error is relative to the differences y − Φβ,
-// not to z.
+// residual computes r ← ΦᵀW(y − Φβ) − λSβ in one pass, with an error relative to y − Φβ and not to z.
 func (w *Equations) residual(r, beta backend.Matrix[float64]) error {
 	return w.multiply(r, -1, beta, 1)
 }

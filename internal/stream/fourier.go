@@ -93,8 +93,7 @@ func (f *Fourier) addDerivatives(ctx context.Context, byOmega backend.Host[float
 
 func (f *Fourier) Size() int { return 2 * f.Frequencies.Rows }
 
-// PlaceSparse does for sparse samples what Place does for dense ones, with blocks of at most the given number of
-// rows.
+// PlaceSparse is Place for sparse samples, with blocks of at most the given number of rows.
 func (f *Fourier) PlaceSparse(b backend.Backend[float64], mem *run.Arena, rows int) (err error) {
 	f.b = b
 	if f.w, err = mem.Place(numeric.Transpose(f.Frequencies)); err != nil {

@@ -66,8 +66,8 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 			scaled(omega, byOmega, sums)
 		}}, nil
 	case kernels.RationalQuadratic:
-		// A mixture of Gaussian kernels whose 1/σ² has a Gamma distribution (Rasmussen and Williams 2006, equation
-		// 4.20).
+		// Rasmussen and Williams 2006, equation 4.20: a mixture of Gaussian kernels whose 1/σ² has a Gamma
+		// distribution.
 		return spectral{1, func(r *rand.Rand, omega, normal, _, _ []float64) {
 			factor := math.Sqrt(gamma(r, k.A)/k.A) / k.Sigma
 			for p, v := range normal {

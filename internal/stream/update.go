@@ -69,8 +69,8 @@ func (p *Posterior) Update(ctx context.Context, dev backend.Device, phi Basis, x
 	return u.finish()
 }
 
-// Merge returns the posterior and the solution for the samples of both p and other, whose solutions are beta and
-// bias. Both posteriors must have the same λ and T. Merge takes O(M³) operations.
+// Merge returns the posterior and the solution for the samples of p and other. The arguments beta and bias hold
+// the two solutions. Both posteriors must have the same λ and T. Merge takes O(M³) operations.
 func (p *Posterior) Merge(ctx context.Context, dev backend.Device, phi Basis, other *Posterior, beta [2]backend.Host[float64], bias [2][]float64) (q *Posterior, b backend.Host[float64], c []float64, err error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()

@@ -175,8 +175,7 @@ func checkOptimal(t *testing.T, description string, p *Problem, start []float64,
 		}
 		primal += p.C[i] * max(-p.Sign[i]*(f+got.Intercept)-p.P[i], 0)
 	}
-	// The rounding error of F, a sum of at most n·60 terms; large bounds the sums of positive and of negative
-	// terms.
+	// The bound on the rounding error of F, a sum of n·60 terms; large bounds its positive and its negative terms.
 	rounding := float64(n) * 60 * 0x1p-52 * (1 + large)
 	if maxV-minV > got.Tol+rounding {
 		t.Errorf("%s: the conditions are violated by %g, not %g", description, maxV-minV, got.Tol)

@@ -476,8 +476,8 @@ func (s *smo) choose(maxV, minV float64) []int {
 	return set
 }
 
-// largest returns up to n variables in descending order of the key sign·v_i, of those whose sign·(v_i + offset_i)
-// exceeds floor. Whenever the list is full it raises floor.
+// largest returns up to n variables in descending order of the key sign·v_i. It considers the variables whose
+// sign·(v_i + offset_i) exceeds floor, and raises floor when the list is full.
 func largest(memory *[]int, n int, sign float64, v, offset []float64, floor float64) []int {
 	list := grow(memory, 4*n)[:0]
 	key := func(i int) float64 { return sign * v[i] }

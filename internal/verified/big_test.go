@@ -7,8 +7,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// The functions below compute reference values in 320-bit arithmetic, with other power series than package
-// verified.
+// The functions below compute reference values in 320 bits, with other power series than package verified.
 
 const bits = 320
 

@@ -419,8 +419,8 @@ func TestCorrectionsPerTarget(t *testing.T) {
 	}
 }
 
-// TestSumsSize checks the field Size of a target, which must not depend on the order of the rows, with an outlier
-// in the first or the last row: with an intercept the solver subtracts the first target from all targets.
+// TestSumsSize checks that the Size of a target does not depend on the order of the rows, with an outlier in the
+// first or the last row. With an intercept the solver subtracts the first target from all targets.
 func TestSumsSize(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, outlier = 200, 1e3

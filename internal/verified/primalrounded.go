@@ -378,8 +378,7 @@ func (w *primalRounded) bySums(sums *stream.Sums, floor float64) *ErrorBound {
 		if r.origin != nil {
 			origin = r.origin[p]
 		}
-		// The first corner of the box has the largest ‖x − origin‖, and the second the largest Σ |x_p| + |x_p −
-		// origin_p|.
+		// The corners of the box with the largest ‖x − origin‖ and the largest Σ |x_p| + |x_p − origin_p|.
 		for i, size := range []func(v float64) float64{
 			func(v float64) float64 { return math.Abs(v - origin) },
 			func(v float64) float64 { return math.Abs(v) + math.Abs(v-origin) },

@@ -502,8 +502,8 @@ func TestRidgeBounds(t *testing.T) {
 	if predictions := total.ways[0].predictions; !testing.Short() && predictions < 1e5 {
 		t.Errorf("%d predictions were compared, fewer than 100,000", predictions)
 	}
-	// The limits hold for small fits, whose bounds include the rounding errors of a prediction (200, stated in
-	// docs/trust.md), and with the correction, which is most of the error.
+	// docs/trust.md states the limit 200 for small fits. With the correction a bound is about as large as the
+	// error.
 	for j, limit := range map[int]float64{0: 200, 2: 2} {
 		if list := total.ways[j].sortedRatios(anyRows); !(median(list) <= limit) {
 			t.Errorf("%s: the median of bound/error is %g", ways[j], median(list))
@@ -576,8 +576,7 @@ func BenchmarkKernel(b *testing.B) {
 	}
 }
 
-// BenchmarkFloat64 measures the bound from float64 residuals for a fit of 10,000 rows and for a prediction of one
-// row.
+// BenchmarkFloat64 measures the bound from float64 residuals for 10,000 rows and for a prediction of one row.
 func BenchmarkFloat64(b *testing.B) {
 	random := rand.New(rand.NewPCG(1, 2))
 	const n, d = 10_000, 8

@@ -39,7 +39,7 @@ const (
 	functionUlps = 4        // largest error of an elementary function, in units of the last place
 	tiny         = 0x1p-600 // exceeds the effect of underflow on a kernel value
 	largestValue = 0x1p300  // largest kernel value for which the bound holds
-	directLimit  = 16       // maximum number of features for which a device sums squared differences if Roundoff.direct is set
+	directLimit  = 16       // largest number of features for which devices sum squared differences, if direct is set
 	perOctave    = 4        // number of intervals in which propagate treats each octave of the range of a statistic
 	octaves      = 100      // number of octaves; the first interval of a range ends at 2⁻¹⁰⁰ times the end of the range
 )

@@ -69,8 +69,7 @@ func TestFunctions(t *testing.T) {
 			if f.domain != nil && !f.domain(v) {
 				continue
 			}
-			// Evaluate f at v·(1 + random/2⁵³), an argument of 106 bits, and at a ball of positive radius, whose
-			// ends are compared.
+			// First evaluate f at an argument of 106 bits, and then at a ball, where the ends are compared.
 			lo := v * 0x1p-54 * (2*random.Float64() - 1)
 			argument := add(number(v), number(lo))
 			got := f.f(verified.Ball{Hi: v, Lo: lo})
