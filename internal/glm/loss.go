@@ -42,10 +42,13 @@ type logit struct {
 	residual  backend.Host[float64]
 	shared    bool                    // whether residual and s share memory
 	gradients []backend.Host[float64] // gradients of parts of the samples, if shared is true
-	spread    float64                 // mean of p(1−p) at the last eval
-	evals     int
-	right     bool // whether all samples were classified correctly at the last eval
-	fixed     bool // whether the caller set the number of iterations
+	// rowBuffer holds a block of samples in hessian, and scaledBuffer the same samples times weights. They share
+	// memory if c is 1.
+	rowBuffer, scaledBuffer backend.Host[float64]
+	spread                  float64 // mean of p(1−p) at the last eval
+	evals                   int
+	right                   bool // whether all samples were classified correctly at the last eval
+	fixed                   bool // whether the caller set the number of iterations
 }
 
 // logitBytes returns the device memory of a logit for n samples like those in x, in bytes.

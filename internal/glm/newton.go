@@ -6,6 +6,7 @@ import (
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/message"
+	"github.com/mercer-go/mercer/internal/pages"
 	"github.com/mercer-go/mercer/internal/run"
 )
 
@@ -56,9 +57,9 @@ func (l *logit) newton(p *point, tol float64, maxIter int, report func(iter int,
 
 func hessianBytes(n, d, c int) int64 {
 	size, rows := int64(d+1)*int64(c), int64(min(n, hessianRows(d)))
-	e := size*size + size + 2*rows*int64(d+1)
+	e := size*size + size + rows*int64(d+1)
 	if c > 1 {
-		e += int64(d+1) * int64(d+1)
+		e += (rows + int64(d+1)) * int64(d+1)
 	}
 	return 8 * e
 }
@@ -174,10 +175,15 @@ func (l *logit) checkRank(factor backend.Matrix[float64], diagonal []float64) er
 // hessian computes the lower triangle of H in h.
 func (l *logit) hessian(h backend.Matrix[float64]) error {
 	b, m, rows := l.t.B, l.d+1, hessianRows(l.d)
-	rowBuffer, scaledBuffer := backend.NewHost[float64](min(rows, l.n), m), backend.NewHost[float64](min(rows, l.n), m)
+	if l.rowBuffer.Data == nil {
+		l.rowBuffer = backend.Host[float64]{Rows: min(rows, l.n), Cols: m, Stride: m, Data: pages.Zeros[float64](min(rows, l.n) * m)}
+		if l.scaledBuffer = l.rowBuffer; l.c > 1 {
+			l.scaledBuffer.Data = pages.Zeros[float64](min(rows, l.n) * m)
+		}
+	}
 	for from := 0; from < l.n; from += rows {
 		count := min(rows, l.n-from)
-		part, weighted := rowBuffer.View(0, 0, count, m), scaledBuffer.View(0, 0, count, m)
+		part, weighted := l.rowBuffer.View(0, 0, count, m), l.scaledBuffer.View(0, 0, count, m)
 		l.forEachPart(0, count, partRows, func(_, first, last int) {
 			for i := first; i < last; i++ {
 				row := part.Row(i)

@@ -173,7 +173,7 @@ SMALLEST = 500_000
 
 
 class LogisticRegression(Linear, sklearn.linear_model.LogisticRegression):
-    _smallest = {"fit": 100_000, "several classes": SMALLEST}
+    _smallest = {"fit": 100_000_000, "several classes": SMALLEST}
 
     def _mercer_fit(self, X, y, sample_weight=None):
         self._validate_params()
@@ -184,12 +184,13 @@ class LogisticRegression(Linear, sklearn.linear_model.LogisticRegression):
         needs(not self.warm_start, "warm_start=True")
         needs(not self.verbose, "verbose")
         one_by_one = self.multi_class == "ovr" or self.solver == "newton-cholesky"
-        self._decline_small("fit", np.prod(np.shape(X)))
+        rows, columns = np.shape(X)
         for labels in y[:100], y:  # usually the first labels suffice to decide, in much less time
             if self.multi_class == "multinomial" or not one_by_one and len(np.unique(labels)) > 2:
                 needs(self.solver == "lbfgs" and not issparse(X), "more than two classes at once")
                 self._decline_small("several classes", np.prod(np.shape(X)))
                 return super().fit(X, y, sample_weight)  # with the loss of LinearModelLoss
+            self._decline_small("fit", rows * columns**2)  # the operations of Newton's method, which Mercer uses
         X, y, sample_weight = self._samples(X, y, sample_weight, order="C")
         check_classification_targets(y)
         classes, index = np.unique(y, return_inverse=True)
