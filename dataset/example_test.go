@@ -41,6 +41,9 @@ func Example() {
 	_, err = e.Features(later)
 	fmt.Println(err)
 	// Output:
-	// [area town=Bern town=Ulm] ⎡50   0   1⎤ ⎢60   1   0⎥ ⎣70   1   0⎦ standard input:3: column "area": "wide" is
-	// not a number; correct it, or name it as a marker of missing values
+	// [area town=Bern town=Ulm]
+	// ⎡50   0   1⎤
+	// ⎢60   1   0⎥
+	// ⎣70   1   0⎦
+	// standard input:3: column "area": "wide" is not a number; correct it, or name it as a marker of missing values
 }

@@ -17,7 +17,7 @@ import (
 // label, and index:value for each nonzero feature, in increasing order of the indices. Indices start at 0 if the
 // index 0 occurs in the file, and otherwise at 1. In both cases the column of index i is xi. The identifier
 // qid:number of a query in a ranking task is ignored. The character # begins a comment, and empty lines are
-// skipped. begins a comment, and empty lines are skipped.
+// skipped.
 
 // labelName is the name of the label column of LIBSVM and IDX files.
 const labelName = "label"

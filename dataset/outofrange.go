@@ -25,7 +25,7 @@ type OutOfRange struct {
 // no row is far outside.
 //
 // The width High − Low is at least 1000·ε·max(|Low|, |High|), with ε = 2⁻⁵², so that rounding is not reported for
-// a constant column. A column that was 0 in every training row is not reported. columns of sparse data.
+// a constant column. A column that was 0 in every training row is not reported.
 func (e *Encoder) OutOfRange(list []OutOfRange, x mat.Matrix) []OutOfRange {
 	rows, width := x.Dims()
 	if list == nil {

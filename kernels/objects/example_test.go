@@ -9,7 +9,8 @@ import (
 	_ "github.com/mercer-go/mercer/kernels/strings"
 )
 
-// Parse a kernel over texts and compute the points that mercer.Fit accepts with the kernel kernels.Precomputed.
+// Parse a kernel over texts and compute the points that mercer.Fit accepts with the kernel
+// kernels.Precomputed.
 func Example() {
 	k, err := objects.Parse("spectrum(length=2) + 0.5*spectrum(length=3)")
 	if err != nil {
@@ -22,5 +23,6 @@ func Example() {
 	fmt.Println(train.Dims())
 	fmt.Println(train.Row(0)[2:])
 	// Output:
-	// 2 4 [1.5 0]
+	// 2 4
+	// [1.5 0]
 }

@@ -14,8 +14,8 @@ import (
 // Spectrum is the p-spectrum kernel (Leslie, Eskin and Noble 2002, The spectrum kernel: a string kernel for SVM
 // protein classification): the inner product of the numbers of occurrences in s and in t of all substrings of
 // Length characters, divided by √(k(s,s) k(t,t)) unless Raw is set. For a string shorter than Length, k is 0.
-// Numbering the substrings of a string s takes O(Length·|s|); a value then takes O(|s|+|t|). substrings that the
-// row's string has in common with the other strings.
+//
+// Numbering the substrings of a string s takes O(Length·|s|); a value then takes O(|s|+|t|).
 type Spectrum struct {
 	Length int  // ≥ 1
 	Raw    bool // whether k is not normalized
