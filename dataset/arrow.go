@@ -18,8 +18,7 @@ import (
 // An Arrow stream (arrow.apache.org/docs/format/Columnar.html, "IPC Streaming Format") is a sequence of messages:
 // the schema, dictionaries, and record batches, which are groups of rows. A message consists of metadata in a
 // flatbuffer and a body with the buffers of all columns. An Arrow file, also called a Feather file of version 2,
-// begins and ends with ARROW1, and contains a stream and then a footer that lists the batches. This package reads files and streams
-// sequentially.
+// begins and ends with ARROW1, and contains a stream and then a footer that lists the batches.
 //
 // This package does not use github.com/apache/arrow-go, because v18.8.0 trusts the sizes in the
 // metadata: it allocates 34 GB if byte 22 of testdata/arrow/small-go-none.arrow is inverted.

@@ -225,9 +225,9 @@ func (m marks) digits(body string) (string, bool) {
 	return integer, true
 }
 
-// areGroups reports whether a number may have these groups of digits: three digits in all but the first, or two
-// with commas, as in India, in all but the first and the last. Four groups with points may be an IP address and are
-// rejected.
+// areGroups reports whether a number may have these groups of digits. All groups except the first have three
+// digits; with commas, as in India, all except the first and the last may have two. Four groups with points may be
+// an IP address and are rejected.
 func areGroups(groups []string, sep byte) bool {
 	last := len(groups) - 1
 	if n := len(groups[0]); n < 1 || n > 3 || len(groups[last]) != 3 {

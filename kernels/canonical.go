@@ -1,10 +1,9 @@
 package kernels
 
-// Canonical returns the form of k that Parse produces for all equivalent kernels: no Sum in a Sum, no Product or
-// Scaled in a Product or Scaled, no Sum or Product of one kernel, at most one Constant in a Sum and none in a
-// Product. Numeric factors are multiplied, from left to right, and become the weight of a Scaled around the
-// product of the other factors. Constant terms are added, from left to right, into one Constant. All other terms
-// and factors keep their order. A weight of 1 is not removed.
+// Canonical returns the form of k that Parse produces: no Sum in a Sum, no Product or Scaled in a Product or
+// Scaled, no Sum or Product of one kernel, at most one Constant in a Sum and none in a Product. Numeric factors
+// become the weight of a Scaled around the product of the other factors, and constant terms become one Constant.
+// All other terms and factors keep their order. A weight of 1 is not removed.
 //
 //	Product{Linear{}, Constant{2}, Scaled{3, Gaussian{1}}}  →  Scaled{6, Product{Linear{}, Gaussian{1}}}
 //

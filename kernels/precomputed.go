@@ -110,8 +110,8 @@ func precomputedPoint(x []float64) error {
 // TrainingPoints returns the points of n training objects with the Gram matrix K as an n × (n+2)
 // matrix. Both matrices are row-major.
 //
-// It returns an error if n is 0, if a value is not finite, or if K_ij and K_ji differ by more than
-// 2⁻⁴⁰ of the largest value. Both triangles of the points have the values of K's lower triangle.
+// It returns an error if n is 0, if a value is not finite, or if K_ij and K_ji differ by more than 2⁻⁴⁰ of the
+// largest value.
 func TrainingPoints(n int, gram []float64) ([]float64, error) {
 	if n == 0 || len(gram) != n*n {
 		return nil, fmt.Errorf("kernels: precomputed: a Gram matrix of %s has %d² values, got %d", count.Of(n, "object"), n, len(gram))

@@ -22,11 +22,9 @@ func StatDerivatives(k Kernel) []StatDerivative {
 	return list
 }
 
-// StatDerivative is ∂k/∂s for a kernel k and one of its statistics s; the other statistics are held
-// fixed. It is not positive semi-definite, and is symmetric only if s is symmetric in x and z. Parse
-// does not accept its text, and it has no parameters.
-//
-// For the exponential kernel it is unbounded near x = z, and +Inf or −Inf at x = z: see Bounded.
+// StatDerivative is ∂k/∂s for a kernel k and one of its statistics s; the other statistics are held fixed. It is
+// symmetric only if s is symmetric in x and z. Parse does not accept its text, and it has no parameters. It may be
+// infinite at x = z: see Bounded.
 type StatDerivative struct {
 	kernel Kernel
 	stat   int

@@ -189,9 +189,8 @@ func checkValues(t *testing.T, k kernels.Kernel, points [][]float64) {
 	}
 }
 
-// checkTranslation checks for kernels of x − z that k(x, z) of integer points does not change if
-// both points are shifted by an integer (an exact operation), and that k(x, x) is constant.
-// Statistics with a Scale are excluded, because they are rounded before the subtraction.
+// checkTranslation checks for kernels of x − z that an integer shift of integer points does not change k(x, z), and
+// that k(x, x) is constant. Statistics with a Scale are excluded, because they are rounded.
 func checkTranslation(t *testing.T, k kernels.Kernel, d int) {
 	for _, s := range kernels.Compile(k).Stats {
 		if !s.Kind.TranslationInvariant() || s.Scale != nil {

@@ -7,23 +7,16 @@ import (
 	"github.com/mercer-go/mercer/internal/pairwise"
 )
 
-// dynamic evaluates the subsequence kernel k(s, t) by dynamic programming, for one string t and any
-// number of strings s. The subsequences have p characters, and λ is the decay.
+// dynamic evaluates the subsequence kernel k(s, t) by dynamic programming, for one string t and any number of
+// strings s. The subsequences have p characters, and λ is the decay.
 //
-// Let M_l(i, j) be the sum of the weights of all common subsequences of l characters that end at
-// s_i and t_j. The weight is λ to the power of the sum of the spans in s and t. If s_i ≠ t_j, M_l
-// is 0. Otherwise M_1(i, j) is λ², and M_l+1(i, j) is
-//
-//	Q_l(i, j) = Σ_{i'<i, j'<j} M_l(i', j') λ^(i−i' + j−j')
-//
-// and k is the sum of M_p(i, j) over all i and j. Lodhi et al. compute every Q_l(i, j) from its
-// neighbors. The type dynamic stores R_l(j) = Q_l(i, j)/λ^(i−base) for one row i instead. With R_0
-// = λ²/λ^(i−base), row i of s changes only elements after the positions of s_i in t:
-//
-//	R_l(j) ← R_l(j) + Σ_{j'<j, t_j'=s_i} R_l−1(j') λ^(j−j')
-//
-// Between two of these positions, the increment is a constant times powers of λ. All terms are
-// positive, so that no cancellation occurs. base is increased before 1/λ^(i−base) overflows.
+//   - M_l(i, j) is the sum of the weights of all common subsequences of l characters that end at s_i and t_j. The
+//     weight is λ to the power of the sum of the spans in s and t. k is the sum of M_p(i, j) over all i and j.
+//   - If s_i ≠ t_j, M_l(i, j) is 0. Otherwise M_1(i, j) is λ², and M_l+1(i, j) is
+//     Q_l(i, j) = Σ_{i'<i, j'<j} M_l(i', j') λ^(i−i' + j−j').
+//   - Instead of Q, dynamic stores R_l(j) = Q_l(i, j)/λ^(i−base) for one row i, with R_0 = λ²/λ^(i−base). Row i
+//     changes only elements after the positions of s_i in t: it adds Σ_{j'<j, t_j'=s_i} R_l−1(j') λ^(j−j') to R_l(j).
+//   - base is increased before 1/λ^(i−base) overflows.
 type dynamic struct {
 	length int
 	decay  float64

@@ -145,9 +145,9 @@ func (k Subsequence) feasible(c *coder, a, b [][]int32, lower bool, o objects.Op
 	return pairwise.CheckMemory(o, description, 2*float64(k.Length)*float64(longest))
 }
 
-// operations returns the number of operations that dynamic counts for the same pairs as in feasible. A character of
-// s takes one operation per level for each position of t after the character's first occurrence in t, so that the
-// sum over pairs of texts reduces to a sum over characters. The last row, which dynamic omits, is included.
+// operations returns the number of operations that dynamic counts for the same pairs as in feasible, plus the last
+// row, which dynamic omits. A character of s takes one per level for each position of t after its first occurrence
+// in t.
 func (k Subsequence) operations(c *coder, a, b [][]int32, lower bool) float64 {
 	count, rescaled := make([]float64, c.size()), 0.0
 	add := func(s []int32) {
