@@ -275,8 +275,8 @@ func (c *column) number(i int) (v float64, k kind) {
 	return e.value, e.kind
 }
 
-// values returns the cells of rows first to last − 1 as numbers, in the stored numbers if possible and otherwise in
-// the slice `to`. A cell that is not a finite number becomes infinite or NaN.
+// values returns the cells of rows first to last − 1 as numbers: a part of the stored numbers if the column has
+// them, otherwise the filled slice `to`. A cell that is not a finite number becomes infinite or NaN.
 func (c *column) values(to []float64, first, last int) []float64 {
 	if c.plain && c.cells == nil {
 		return c.numbers[first:last]
@@ -325,8 +325,8 @@ func (c *column) cell(i int) string {
 	return c.otherTexts[i]
 }
 
-// selectRows returns a column of the given rows, in the given order. inCells holds their indices in c.cells if that
-// is not nil.
+// selectRows returns a column of the given rows, in the given order. If c.cells is not nil, inCells holds the
+// indices of these rows in c.cells.
 func (c *column) selectRows(rows []int, inCells []int32) *column {
 	s := &column{name: c.name, reading: c.reading, entries: c.entries, texts: c.texts, plain: c.plain, rounded: c.rounded, exact: c.exact}
 	if s.unreadable = c.unreadable; c.unreadable != "" {

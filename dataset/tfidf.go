@@ -54,8 +54,8 @@ func (t *Table) learnTFIDF(c *column, r Rules) (*Input, error) {
 	return &Input{Name: c.name, TFIDF: v}, nil
 }
 
-// unknownTexts returns the indices of the entries, with rows, of a column of texts that have no n-gram of v. counts
-// is c.valueCounts().
+// unknownTexts returns the indices of the entries of a column of texts that have no n-gram of v, except entries
+// without rows. counts is c.valueCounts().
 func unknownTexts(c *column, counts []int, v *Vocabulary) (codes []int) {
 	row, err := v.NewRow()
 	if err != nil {

@@ -143,7 +143,8 @@ func (k Columns) deriveStat(c *compiler, s Stat) {
 
 func (k Columns) bounded() bool { return k.Kernel.bounded() }
 
-// restricted returns the statistic of whole points that equals the statistic s of the given columns.
+// restricted returns the statistic of points with all features that equals the statistic s of the given columns of
+// these points.
 func (s Stat) restricted(columns []int) Stat {
 	if s.Kind.OnePoint() {
 		s.Of = Columns{columns, s.Of}

@@ -124,8 +124,8 @@ func (s Stat) term(p int, x, z float64) float64 {
 	if scale == 0 {
 		return 0
 	}
-	// Scale the difference, not the features, whose rounding errors could exceed the difference far from the
-	// origin.
+	// Scale the difference, not the features: far from the origin, rounding errors of scaled features could exceed
+	// it.
 	switch diff := x - z; s.Kind {
 	case Dot:
 		return (x * scale) * (z * scale)

@@ -178,7 +178,7 @@ func (p filePiece) chunkBytes() int {
 }
 
 // tables calls use with the rows of the piece in order, as a sequence of tables whose sizes depend on the piece
-// alone. The argument from of use is the byte offset of the table's line 1 in the file.
+// alone, and with the byte offset in the file of the line 1 of each table.
 func (p filePiece) tables(ctx context.Context, use func(t *dataset.Table, from int64) error) error {
 	if p.To > 0 {
 		return p.partTables(ctx, use)

@@ -46,8 +46,8 @@ func (b *bootFlags) endWithParent() {
 	}()
 }
 
-// patience is the time for which a process waits after its worker was lost. If it ends at the moment at which Prism
-// (2.77) notices the lost connection, Prism may wait forever.
+// patience is the time for which a process waits after its worker was lost. If the process ends at the moment at
+// which Prism (2.77) notices the lost connection, Prism may wait forever.
 const patience = 20 * time.Second
 
 // start runs the worker as a separate process and waits for it.
