@@ -179,7 +179,7 @@ func (c *parquetColumn) decimals(values [][]byte) ([]float64, bool) {
 
 // decimalOf returns the integer digits divided by 10^scale, rounded once.
 func decimalOf(digits string, scale int64) float64 {
-	v, _ := strconv.ParseFloat(digits+"e-"+strconv.FormatInt(scale, 10), 64) // no error: the integer has at most 64 bytes, and scale ≤ 100
+	v, _ := strconv.ParseFloat(digits+"e-"+strconv.FormatInt(scale, 10), 64) // at most 64 bytes: no error
 	return v
 }
 

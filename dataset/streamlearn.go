@@ -91,7 +91,7 @@ type learner struct {
 
 	sampleSize int         // maximum number of rows in the sample
 	dense      []string    // names of the features, except the sparse features of a file
-	sample     [][]float64 // for each sampled row, the features in dense, then x0, x1, … of a sparse file; omitted ones are 0
+	sample     [][]float64 // rows of the features in dense, then x0, x1, … of a sparse file; omitted ones are 0
 	weights    []float64   // weights of the sampled rows; nil means all 1
 	random     *rand.Rand
 }

@@ -21,10 +21,10 @@ type Ran struct {
 // Run fits p on the runner registered with Beam under the given name, waits, and reads the report
 // written next to the model.
 //
-// If a worker is lost, Flink, Spark and Dataflow retry its bundles, and Prism (Beam 2.77) ends the job. Run then restarts
-// the job, up to attempts runs in total. Neither changes the bits of the model. An error in the data is returned as one
-// line, without the text that the runner adds. Prism sometimes omits the reason of an error; Run then makes up to
-// ten more attempts to obtain it.
+// If a worker is lost, Flink, Spark and Dataflow retry its bundles; Prism (Beam 2.77) ends the job, and Run
+// restarts it, up to attempts runs in total. Neither changes the bits of the model. An error in the data is
+// returned as one line, without the text that the runner adds. Prism sometimes omits the reason of an error; Run
+// then makes up to ten more attempts to obtain it.
 func Run(ctx context.Context, runner string, p Params, attempts int) (*Ran, error) {
 	hidden := 10
 	for attempt := 1; ; attempt++ {
