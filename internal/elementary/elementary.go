@@ -191,7 +191,7 @@ func Tanh(y float64) float64 {
 	return math.Copysign(math.FMA(remainder, inverse, q), y)
 }
 
-// sum3 returns a + b + c as the sum of two numbers, for |a| ≥ |b|. c must be small compared with a + b if this is not 0.
+// sum3 returns a + b + c as the sum of two numbers, for |a| ≥ |b|. c must be small compared with a nonzero a + b.
 func sum3(a, b, c float64) (high, low float64) {
 	sum := a + b
 	low = b - (sum - a) + c
