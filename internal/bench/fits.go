@@ -49,7 +49,7 @@ func (c *fitBench) ridge(j judge, precision string) contest {
 //     rounding of X adds less than 4u.
 //   - The factorization and the two triangular solves each have a backward error of γ = 10√n·u with probability
 //     practically 1 (Higham and Mary 2019).
-//   - The total ‖ΔK‖ is at most n·(2γ + (d + 8)u), and ‖α‖ ≤ ‖y‖/λ.
+//   - The total error ‖ΔK‖ of K is at most n·(2γ + (d + 8)u), and ‖α‖ ≤ ‖y‖/λ.
 //
 // The limit is at most 1/2.
 func ridgeLimit(n, d int, precision string, lambda float64) float64 {

@@ -160,8 +160,7 @@ func roundoff[T backend.Float]() float64 {
 //   - Triangular solves: |ΔX| ≤ γ |A⁻¹||A||X| (Higham 2002, theorem 8.5). As the absolute values in each row and
 //     column of A − I add up to at most 1/2, the norm of |A⁻¹||A| is at most 1.5/(1 − 0.5) = 3.
 //   - Cholesky: the computed factor is exact for C + ΔC with ‖ΔC‖ ≤ γ·n (theorem 10.3). This changes the factor by
-//     at most ‖ΔC‖·κ/√2·‖L‖₂/‖C‖₂ (theorem 10.8). The eigenvalues of C lie in 1 ± 0.6, so that κ ≤ 4 and ‖L‖₂/‖C‖₂
-//     ≤ 1.
+//     at most ‖ΔC‖·κ/√2·‖L‖₂/‖C‖₂ (theorem 10.8). The eigenvalues of C lie in 1 ± 0.6, so that κ ≤ 4 and ‖L‖₂ ≤ ‖C‖₂.
 func (p *problem[T]) bound() float64 {
 	n, size := float64(p.n), distance(p.want, backend.Host[T]{}, p.triangle)
 	gamma := min(n, 10*math.Sqrt(n)) * roundoff[T]()

@@ -213,7 +213,7 @@ func (p *sparseProblem) logloss(f function) (float64, error) {
 	return (value - p.lower) / (float64(len(p.y)) * math.Ln2), err
 }
 
-// logistic returns F, and the lower bound F − ½‖∇F‖² on the minimum of F.
+// logistic returns F, the objective of logloss, and the lower bound F − ½‖∇F‖² on its minimum.
 func (p *sparseProblem) logistic(f function) (value, lower float64, err error) {
 	values, square, err := p.values(f)
 	if err != nil {

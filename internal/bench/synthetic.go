@@ -10,8 +10,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// synthetic is the data of the benchmarks of fits: X ~ N(0, I) with d features, and y = sin(Xw) + noise, where w ~
-// N(0, I/d) and the noise has standard deviation 0.1. The kernel is Gaussian with 2σ² = 2d.
+// synthetic is the data of the benchmarks of fits: X ~ N(0, I) with d features, and y = sin(Xw) + noise, where
+// w ~ N(0, I/d) and the noise has standard deviation 0.1. The kernel is Gaussian with 2σ² = 2d.
 type synthetic struct {
 	x, y         backend.Host[float64] // samples, n×d, and targets, n×1
 	testX, testY backend.Host[float64] // held-out rows; their targets have no noise
@@ -133,8 +133,8 @@ func (j judge) idle(c, epsilon float64) (loss float64) {
 	return loss
 }
 
-// gap returns the duality gap of ε-support vector regression, relative to the objective for f =
-// 0. β has one element for each sample. The elements must lie in [−C, C] and add up to 0.
+// gap returns the duality gap of ε-support vector regression, relative to the objective of the function 0. The
+// coefficients β of the samples must lie in [−C, C] and add up to 0.
 //
 //	primal  ½βᵀKβ + C Σ_i max(0, |y_i − f(x_i)| − ε)
 //	dual    yᵀβ − ½βᵀKβ − ε Σ_i |β_i|

@@ -171,7 +171,7 @@ func Expm1(y, low, n float64) (r, c float64) {
 	return sum, math.FMA(float64(sum*sum), Polynomial(sum, ExpCoefficients[:]), low)
 }
 
-// Tanh returns tanh(y), computed as (1 + p − 2⁻ⁿ)/(1 + p + 2⁻ⁿ) with exp(2|y|) = 2ⁿ(1 + p).
+// Tanh returns tanh(y), computed from exp(2|y|) = 2ⁿ(1 + p).
 func Tanh(y float64) float64 {
 	if y != y {
 		return y

@@ -190,7 +190,7 @@ func (h *search) finish(x []float64, curvature numeric.Small) error {
 		} else {
 			smallSteps = 0
 		}
-		// The matrix B becomes B − Bs(Bs)ᵀ/sᵀBs + ddᵀ/sᵀd for the difference d of the gradients.
+		// curvature, B, becomes B − Bs(Bs)ᵀ/sᵀBs + ddᵀ/sᵀd for the step s and the difference d of the gradients.
 		s, d, bs := make([]float64, n), make([]float64, n), make([]float64, n)
 		floats.SubTo(s, y, x)
 		floats.SubTo(d, h.gradient, gradient)

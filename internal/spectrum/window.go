@@ -28,10 +28,10 @@ type Torus struct {
 
 const (
 	windowEdge = 5.5
-	// windowError bounds 1 − η for |t| ≤ L, and η for |t| ≥ T − L: erfc(windowEdge)/2 is 3.7e-15.
+	// windowError bounds the error of the window at its ends: erfc(windowEdge)/2 is 3.7e-15.
 	windowError = 4e-15
-	// For T ≥ L + windowReach·σ and T ≥ (1 + windowSide)L, all tested Fourier coefficients of windowed kernels
-	// were positive; for a windowReach of 7.5 not all were.
+	// A period is at least side + windowReach·sigma and (1 + windowSide)·side. All tested Fourier coefficients of
+	// windowed kernels were then positive; for a windowReach of 7.5 not all were.
 	windowReach = 8
 	windowSide  = 1.5
 )
