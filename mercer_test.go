@@ -950,7 +950,8 @@ func noisy(t *testing.T, n int) (x *mat.Dense, y *mat.VecDense) {
 	return x, y
 }
 
-// leftOut returns the errors of predictions by models fitted without the sample: e_i/((K + λI)⁻¹)_ii, e = (K + λI)⁻¹y.
+// leftOut returns the errors of predictions by models fitted without the sample: e_i/((K + λI)⁻¹)_ii,
+// e = (K + λI)⁻¹y.
 func leftOut(t *testing.T, k kernels.Kernel, lambda float64, x *mat.Dense, y *mat.VecDense) *mat.VecDense {
 	n, _ := x.Dims()
 	a := mat.NewDense(n, n, nil)

@@ -25,7 +25,8 @@ type function struct {
 	// wrt reports, for each input, whether backward returns a gradient; nil means no gradients.
 	wrt []bool
 	// backward returns the gradients with respect to the inputs. If the argument input is ≥ 0, backward computes
-	// only the gradient with respect to the input with that index. out is the result, and grad is the gradient with respect to the result.
+	// only the gradient with respect to the input with that index. out is the result, and grad is the gradient with
+	// respect to the result.
 	backward func(in []value, out, grad value, input int) ([]value, error)
 	// separate means that a separate node computes each gradient.
 	separate bool
