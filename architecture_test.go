@@ -24,9 +24,8 @@ import (
 
 const module = "github.com/mercer-go/mercer"
 
-// A layer is a folder of the module. Its packages may import each other, the packages of the folders in internal,
-// and the external modules in external. A folder inside a layer may be a layer of its own. Tests may import any
-// package.
+// A layer is a folder of the module. Its packages may import each other, the packages of the folders in internal, and
+// the external modules in external. A folder inside a layer may be a layer of its own. Tests are not restricted.
 type layer struct {
 	folder   string
 	internal []string
@@ -61,8 +60,7 @@ var layers = []layer{
 	{folder: "gonum", internal: []string{"backend", "internal/count"}, external: []string{"gonum.org/v1/gonum"}},
 	{folder: "solvers/solvertest", internal: []string{"solvers", "backend", "backend/backendtest", "internal/markov", "internal/required", "kernels"}},
 	{folder: "internal/adjoint", internal: []string{"backend", "kernels", "internal/count", "internal/message", "internal/run"}},
-	// numeric has small numeric functions for all solvers. It uses gonum's sums of slices and accepts gonum's
-	// matrices.
+	// numeric has small numeric functions for all solvers, with gonum's sums of slices and matrices.
 	{folder: "internal/numeric", internal: []string{"backend", "kernels", "internal/count", "internal/message", "internal/run"}, external: []string{"gonum.org/v1/gonum/floats", "gonum.org/v1/gonum/mat"}},
 	{folder: "internal/selection"},
 	{folder: "internal/lowrank", internal: []string{"backend", "kernels", "internal/numeric", "internal/run", "internal/elementary"}},
@@ -75,8 +73,7 @@ var layers = []layer{
 	// spectrum computes the Fourier coefficients of smooth functions with package nufft.
 	{folder: "internal/spectrum", internal: []string{"internal/elementary", "internal/nufft", "internal/run", "kernels"}, external: []string{"gonum.org/v1/gonum/integrate/quad"}},
 	{folder: "internal/band", internal: []string{"backend", "internal/numeric", "internal/run", "internal/elementary"}},
-	// The learners, and the solvers of their optimization problems, use gonum's matrices and the vectors of gonum's
-	// BLAS.
+	// The learners, and the solvers of their optimization problems, use gonum's matrices and BLAS vectors.
 	{folder: "internal/attempt", internal: []string{"solvers", "backend", "kernels", "internal/count"}},
 	{folder: "internal/evidence", internal: []string{"solvers", "backend", "kernels", "internal/attempt", "internal/numeric", "internal/elementary"}, external: []string{"gonum.org/v1/gonum"}},
 	{folder: "internal/glm", internal: []string{"solvers", "backend", "kernels", "internal/count", "internal/lowrank", "internal/message", "internal/numeric", "internal/run", "internal/elementary"}, external: []string{"gonum.org/v1/gonum"}},
@@ -258,8 +255,7 @@ func TestPackageComments(t *testing.T) {
 	}
 }
 
-// withoutExample lists folders whose packages need no example, because no program imports them, with their
-// purposes.
+// withoutExample lists folders whose packages need no example, because no program imports them, and the reasons.
 var withoutExample = map[string]string{
 	"backend/backendtest":   "for tests of backends",
 	"kernels/kerneltest":    "for tests of kernels",

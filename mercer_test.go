@@ -662,8 +662,7 @@ func TestTimeoutsDoNotStarveIntervals(t *testing.T) {
 	})
 }
 
-// TestCloseEndsPrepare checks that Close ends the computation that Prepare started, with and without waiting
-// callers.
+// TestCloseEndsPrepare checks that Close ends the computation that Prepare started, whether or not callers wait.
 func TestCloseEndsPrepare(t *testing.T) {
 	prepared(t, func(t *testing.T, dev *gated, m *mercer.Model[learners.Model], first func(context.Context) error, _ int64) {
 		shortCtx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
@@ -805,8 +804,7 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestCloseWaits checks that Close waits for running predictions, and that each prediction returns its value or
-// ErrClosed.
+// TestCloseWaits checks that Close waits for running predictions, and that they return their values or ErrClosed.
 func TestCloseWaits(t *testing.T) {
 	x, y := sine()
 	for range 20 {
@@ -950,8 +948,7 @@ func noisy(t *testing.T, n int) (x *mat.Dense, y *mat.VecDense) {
 	return x, y
 }
 
-// leftOut returns the errors of predictions by models fitted without the sample: e_i/((K + λI)⁻¹)_ii,
-// e = (K + λI)⁻¹y.
+// leftOut returns the errors of predictions without the own sample: e_i/((K + λI)⁻¹)_ii, with e = (K + λI)⁻¹y.
 func leftOut(t *testing.T, k kernels.Kernel, lambda float64, x *mat.Dense, y *mat.VecDense) *mat.VecDense {
 	n, _ := x.Dims()
 	a := mat.NewDense(n, n, nil)
@@ -973,8 +970,7 @@ func leftOut(t *testing.T, k kernels.Kernel, lambda float64, x *mat.Dense, y *ma
 	return e
 }
 
-// TestCrossValidationLeavesRowsOut checks that with a fold for each row the errors equal the closed form of
-// leftOut.
+// TestCrossValidationLeavesRowsOut checks that with a fold for each row the errors equal the closed form leftOut.
 func TestCrossValidationLeavesRowsOut(t *testing.T) {
 	const n, lambda = 40, 0.1
 	x, y := noisy(t, n)
@@ -1007,8 +1003,7 @@ func TestCrossValidationLeavesRowsOut(t *testing.T) {
 	}
 }
 
-// TestTuneFindsTheBestLambda checks that the returned learner has the λ with the smallest mean squared
-// leave-one-out error.
+// TestTuneFindsTheBestLambda checks that the returned learner has the λ with the smallest leave-one-out error.
 func TestTuneFindsTheBestLambda(t *testing.T) {
 	x, y := noisy(t, 40)
 	k := kernels.Gaussian{Sigma: 0.8}
@@ -1138,8 +1133,7 @@ func TestGramMatrixOfAKernel(t *testing.T) {
 	for i := range 5 {
 		for j := range 5 {
 			want := kernels.Eval(k, x.RawRowView(i), x.RawRowView(j))
-			// The values are sums of 2 terms, square roots or exponentials, with a few roundings of numbers up to
-			// 1.
+			// The values are sums of 2 terms, square roots or exponentials, with a few roundings of numbers ≤ 1.
 			if math.Abs(square.At(i, j)-want) > 0x1p-46 || j < 2 && (math.Abs(cross.At(i, j)-want) > 0x1p-46 || math.Abs(sparseCross.At(i, j)-want) > 0x1p-46) {
 				t.Errorf("(%d, %d) is %v, want %v", i+1, j+1, square.At(i, j), want)
 			}
@@ -1388,8 +1382,7 @@ func exportedTypes() []reflect.Type {
 	}
 }
 
-// panicking lists the methods that are documented to panic. A name that ends with a dot stands for all methods of
-// its type.
+// panicking lists the methods that are documented to panic. A name that ends with a dot stands for a whole type.
 var panicking = map[string]string{
 	"gonum.Cholesky.":            "behaves as mat.Cholesky, which panics where there is no factor",
 	"host.CSR.At":                "has no element (0, 0)",

@@ -443,9 +443,8 @@ func (m *Model[M]) intervals(ctx context.Context, x mat.Matrix, level float64) (
 	return b.Intervals(ctx, m.dev, x, level)
 }
 
-// PredictionSets returns an n×K matrix whose element for a row of x and a class is 1 if the class
-// is in the set of the row, otherwise 0. The set contains the observed class with probability
-// level. Call Calibrate before PredictionSets.
+// PredictionSets returns an n×K matrix whose element for a row of x and a class is 1 if the class is in the set of the
+// row, otherwise 0. The set contains the observed class with probability level. Call Calibrate before PredictionSets.
 func (m *Model[M]) PredictionSets(ctx context.Context, x mat.Matrix, level float64) (*mat.Dense, error) {
 	if err := m.begin("sets"); err != nil {
 		return nil, err

@@ -221,8 +221,8 @@ func TestGuideListsItsPages(t *testing.T) {
 	}
 }
 
-// TestGuidePrograms checks that each Go block of the guide is the body of an example that is
-// compiled and run here, followed by its output.
+// TestGuidePrograms checks that each Go block of the guide, followed by its output, is the body of an example that
+// is compiled and run here.
 func TestGuidePrograms(t *testing.T) {
 	var examples strings.Builder
 	files, err := filepath.Glob("*_test.go")
@@ -258,8 +258,7 @@ func TestGuidePrograms(t *testing.T) {
 	}
 }
 
-// TestGuideFigures checks that each time and memory in the table of docs/guide/large-n.md is in
-// docs/results.md, whose tables are written from the measurements.
+// TestGuideFigures checks that each time and memory in the table of docs/guide/large-n.md is in docs/results.md.
 func TestGuideFigures(t *testing.T) {
 	page, err := os.ReadFile("docs/guide/large-n.md")
 	if err != nil {
@@ -281,8 +280,7 @@ func TestGuideFigures(t *testing.T) {
 	}
 }
 
-// TestReadmeIsShort limits the length of the README, which is the page that visitors read first;
-// details are in docs.
+// TestReadmeIsShort limits the length of the README.
 func TestReadmeIsShort(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {
@@ -293,8 +291,8 @@ func TestReadmeIsShort(t *testing.T) {
 	}
 }
 
-// TestPagesListTheCatalogues checks that every learner and every kernel function is listed on its
-// page, and the table of the README names existing learners.
+// TestPagesListTheCatalogues checks that every learner and every kernel function is listed on its page, and that
+// the table of the README names existing learners.
 func TestPagesListTheCatalogues(t *testing.T) {
 	names := map[string][]string{}
 	for _, d := range learners.Catalogue() {

@@ -125,9 +125,8 @@ type Factor struct {
 	cleanup runtime.Cleanup
 }
 
-// NewFactor factors K + λI for a symmetric matrix K, which it does not change. It takes n³/3
-// operations and memory for n²/2 elements. The memory is released by Close or when the factor is
-// garbage collected. Only o.Device is used.
+// NewFactor factors K + λI for a symmetric matrix K, which it does not change. It takes n³/3 operations and memory for
+// n²/2 elements. The memory is released by Close or when the factor is garbage collected. Only o.Device is used.
 func NewFactor(ctx context.Context, k mat.Symmetric, lambda float64, o Options) (*Factor, error) {
 	if err := o.checkUnused("factor"); err != nil {
 		return nil, err

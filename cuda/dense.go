@@ -233,8 +233,7 @@ func (q *queue[T]) ColAxpy(alpha []T, x, y backend.Matrix[T]) {
 	}, n*t))
 }
 
-// withVector copies v immediately, because the caller may change it, and returns a function that calls f with the
-// copy on the device.
+// withVector copies v, which the caller may change, and returns a function that calls f with the copy on the device.
 func (q *queue[T]) withVector(v []T, f func(p driver.DevicePtr) error, n int) func() error {
 	values := append([]T(nil), v...)
 	return func() error {
@@ -250,9 +249,8 @@ func (q *queue[T]) withVector(v []T, f func(p driver.DevicePtr) error, n int) fu
 	}
 }
 
-// scratch calls f with device memory for the work that f queues. Later calls reuse the memory without waiting,
-// because the work of one stream runs in order. Nested calls, and requests of more than maxSpareBytes, get separate
-// memory.
+// scratch calls f with device memory for the work that f queues. Later calls reuse the memory without waiting, because
+// the work of one stream runs in order. Nested calls and requests of more than maxSpareBytes get other memory.
 func (q *queue[T]) scratch(bytes int64, f func(p driver.DevicePtr) error) error {
 	d := q.engine.device
 	if !d.spare.busy && bytes <= maxSpareBytes {
@@ -316,8 +314,7 @@ func (s *spare) close(d *device) error {
 	return errors.Join(d.api.Wait(d.stream), d.release(p))
 }
 
-// ring is a page-locked ring buffer through which small vectors are copied to the device without waiting for the
-// copies.
+// ring is a page-locked ring buffer through which small vectors are copied to the device asynchronously.
 type ring struct {
 	memory []byte
 	next   int

@@ -232,9 +232,8 @@ func (d *device) handleFailure(e *driver.Error) (retry bool, err error) {
 	return false, e
 }
 
-// leftFree is the number of bytes of a large card that matrices may not use. They are needed for the workspace of
-// cuSOLVER, copies of factors in FP16, inverses of diagonal blocks, partial sums, and 256 MiB for cuBLAS and loaded
-// code.
+// leftFree is the number of bytes of a large card that matrices may not use: for the workspace of cuSOLVER, copies
+// of factors in FP16, inverses of diagonal blocks, partial sums, and 256 MiB for cuBLAS and loaded code.
 const leftFree = 1 << 30
 
 func (d *device) stop() error {

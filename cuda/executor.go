@@ -63,8 +63,7 @@ func (e *executor) do(f func()) bool {
 	}
 }
 
-// close ends the thread after all queued functions have run. The channel stays open, because other goroutines may
-// still send to it.
+// close ends the thread after all queued functions have run. The channel stays open: other goroutines may use it.
 func (e *executor) close() {
 	e.queue(nil)
 	<-e.exited

@@ -191,8 +191,7 @@ func TestFaults(t *testing.T) {
 }
 
 // fail runs the work on a device, where the n-th call of a function whose name contains an element of counts fails
-// with the given code. It returns that function's name, the number of objects that were not released, and the
-// error.
+// with the given code. It returns that function's name, the number of objects not released, and the error.
 func fail(t *testing.T, work func(backend.Device) error, code driver.Result, n int, counts []string) (failed string, live int, err error) {
 	original, err := library()
 	if err != nil {
@@ -279,8 +278,8 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// TestNoCode checks that PTX is loaded if the driver rejects the compiled code. Lack of memory or of a valid
-// context is an error.
+// TestNoCode checks that PTX is loaded if the driver rejects the compiled code, but not after a lack of memory or
+// context.
 func TestNoCode(t *testing.T) {
 	Need(t)
 	if required.Names("cuda") {

@@ -25,8 +25,7 @@ func (p *program[T]) cost(d int) float64 {
 }
 
 // blockInstructions is the largest number of float64 instructions of a block of threads, 34 ms on the slowest
-// multiprocessors. It is the same for all devices, because the division of the sums of K V determines their
-// rounding errors.
+// multiprocessors. It is the same for all devices, because it determines the rounding errors of K V.
 const blockInstructions = 3.5e7
 
 // tilesOfBlock returns how many tiles of K a block of threads may process, given the number of instructions per
@@ -280,9 +279,8 @@ func (q *queue[T]) gramMul(p *program[T], out, x, z, v *matrix[T]) error {
 // gramSymv computes out ← k(X, X) v for a single column v and evaluates the kernel once for each pair of points.
 // For float32 and few features, gramMul is faster and used instead.
 //
-// A block of threads processes a square of tiles. A large K is divided into parts of at most maxSquares ×
-// maxSquares squares, so that the partial sums take at most partialBytes. The order of the sums depends only on the
-// shape.
+// A block of threads processes a square of tiles. A large K is divided into parts of at most maxSquares × maxSquares
+// squares, so that the partial sums take at most partialBytes. The shape determines the order of the sums.
 func (q *queue[T]) gramSymv(p *program[T], out, x, v *matrix[T]) error {
 	n, d, size := x.rows, x.cols, sizeOf[T]()
 	cost := p.cost(d) + 2

@@ -10,7 +10,7 @@ import (
 
 // inverses contains the inverses of the diagonal blocks, of order cuts.fewOrder, of a packed factor in reduced
 // precision. The factor is a preconditioner, with which every iteration solves for a small number of columns: a
-// product with an inverse is one launch, and a solve by cuBLAS is many.
+// product with an inverse takes one launch, and a solve by cuBLAS takes many.
 type inverses[T backend.Float] struct {
 	device *device
 	memory driver.DevicePtr // the inverses of blocks of A₁₁, then of A₂₂ᵀ, row-major
@@ -77,8 +77,7 @@ func (v *inverses[T]) block(i, m int) *matrix[T] {
 	return &matrix[T]{device: v.device, ptr: v.memory + driver.DevicePtr(i*v.order*v.order*sizeOf[T]()), rows: m, cols: m, stride: v.order}
 }
 
-// freeInverses frees the inverses of h and of the matrix of which h is a leading part, because elements of h
-// change.
+// freeInverses frees the inverses of h, whose elements change, and of the matrix of which h is a leading part.
 func (h *packedMatrix[T]) freeInverses() error {
 	if h.parent != nil {
 		return h.parent.freeInverses()

@@ -14,8 +14,7 @@ import (
 
 var fits = flag.Int("fits", 20, "fits of TestManyFitsLeaveNothing")
 
-// TestManyFitsLeaveNothing checks that repeated fits by several methods on one device leave no
-// device memory in use.
+// TestManyFitsLeaveNothing checks that repeated fits by several methods on one device leave no device memory in use.
 func TestManyFitsLeaveNothing(t *testing.T) {
 	cuda.Need(t)
 	dev := backendtest.Device(t, "cuda/0")

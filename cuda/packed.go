@@ -51,8 +51,7 @@ func (h *packedMatrix[T]) splitRows(m *matrix[T]) (m1, m2 *matrix[T]) {
 	return m.window(0, 0, h.n1, m.cols), m.window(h.n1, 0, h.n2, m.cols)
 }
 
-// packedStride returns the length of a row of the rectangle, in elements, such that rows begin at multiples of 128
-// bytes.
+// packedStride returns the length of a row of the rectangle, in elements, a multiple of 128 bytes.
 func packedStride[T backend.Float](n int) int {
 	line := 128 / sizeOf[T]()
 	return (n/2 + n%2 + line - 1) / line * line
@@ -119,8 +118,7 @@ func (h *packedMatrix[T]) patches(first, rows int) []patch[T] {
 	}
 }
 
-// rangeBytes is the approximate size of the device matrix through which a packed matrix is copied to or from the
-// host.
+// rangeBytes is the approximate size of the device matrix through which a packed matrix is copied.
 const rangeBytes = 32 << 20
 
 // forEachRange divides rows first … first+rows−1 of a triangle into ranges and calls f for each
@@ -291,8 +289,7 @@ func (q *queue[T]) AddDiagPacked(d []T, a backend.Packed[T]) {
 	}, n))
 }
 
-// diagonals returns the diagonal of a packed matrix on the device as one or two columns: the diagonals of A₁₁ and
-// A₂₂.
+// diagonals returns the diagonal of a packed matrix on the device as one or two columns, from A₁₁ and A₂₂.
 func (q *queue[T]) diagonals(op string, a backend.Packed[T]) []view[T] {
 	if h := q.fixed(op, a); h != nil {
 		return []view[T]{h.diagonal()}

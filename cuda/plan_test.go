@@ -18,8 +18,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestPlanOfLargeCard checks the plans of problems that fit on an H200, with 2 GiB reserved for the context and the
-// libraries.
+// TestPlanOfLargeCard checks the plans of problems that fit on an H200, with 2 GiB reserved for context and libraries.
 func TestPlanOfLargeCard(t *testing.T) {
 	Need(t)
 	dev := backendtest.Device(t, "cuda/0")

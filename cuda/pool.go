@@ -9,18 +9,16 @@ import (
 
 // pool keeps freed memory for the next request of the same size, because the driver takes several tenths of a
 // millisecond to allocate or free memory, and first waits for all work. Pooled memory does not count in the budget,
-// and returns to the driver if the driver has no more memory. The pool is used only on the executor's thread.
-// Memory is reused without waiting, because the work of one stream runs in order, and the stream waits for every
-// copy of UploadAfter.
+// and is freed if the driver has no more memory. Memory is reused without waiting, because the work of one stream
+// runs in order, and the stream waits for every copy of UploadAfter.
 type pool struct {
 	free        map[int64][]driver.DevicePtr
 	allocated   map[driver.DevicePtr]int64
 	pooledBytes int64
 }
 
-// poolLimit holds the largest numbers of pooled bytes, for one allocation and in total. The limit
-// for one allocation includes the workspace of a factorization of order 4096, which takes 134 MB.
-// Tests set poolLimit.total to 0.
+// poolLimit holds the largest numbers of pooled bytes, for one allocation and in total. The limit for one allocation
+// includes the workspace of a factorization of order 4096, which takes 134 MB. Tests set poolLimit.total to 0.
 var poolLimit = struct{ allocation, total int64 }{160 << 20, 512 << 20}
 
 // alloc returns memory of the given number of bytes, on the executor's thread. If there is not enough free memory,

@@ -140,8 +140,7 @@ func TestErrorsOfLibraries(t *testing.T) {
 	}
 }
 
-// TestReserveHoldsWorkspaces checks that leftFree holds the workspaces of a factorization and 256 MiB of the
-// libraries.
+// TestReserveHoldsWorkspaces checks that leftFree holds the workspaces of a factorization and 256 MiB of libraries.
 func TestReserveHoldsWorkspaces(t *testing.T) {
 	const ofFloat64 = 8
 	if reserved := max(cuts.halfBytes, maxInverseBytes) + maxSpareBytes + int64(cuts.maxCopied*cuts.maxCopied*ofFloat64) + 256<<20; reserved > leftFree {

@@ -26,8 +26,7 @@ func (q *queue[T]) Potrf(ul backend.Uplo, a backend.Matrix[T]) error {
 	return q.wait("potrf", func() error { return q.potrf(ul, A, rounding{}) })
 }
 
-// potrf factors by halving the triangle until cuSOLVER or, without cuSOLVER, a single block of threads can factor
-// it.
+// potrf factors by halving the triangle until cuSOLVER or, without cuSOLVER, one block of threads can factor it.
 //
 // potrf waits for the factorization, whose precision is r. At an invalid pivot it returns a *backend.PivotError.
 func (q *queue[T]) potrf(ul backend.Uplo, a *matrix[T], r rounding) error {

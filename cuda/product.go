@@ -31,8 +31,7 @@ var cuts = struct {
 	solve   int // order of the largest triangle of a solve, and of the largest block on the diagonal of a syrk
 	columns int // right-hand sides of a solve are divided at multiples of columns
 	// fewColumns is the largest number of right-hand sides for which the time of a solve is the time to read the
-	// triangle. Up to this number, cuBLAS solves only with triangles of order at most fewOrder, and products do the
-	// rest.
+	// triangle. Up to this number, cuBLAS solves only with triangles of order at most fewOrder; the rest are products.
 	fewColumns, fewOrder int
 	// At most `vectors` right-hand sides are solved one at a time, each by one call with the whole triangle.
 	vectors int

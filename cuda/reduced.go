@@ -118,8 +118,7 @@ func (q *queue[T]) toHalf(t backend.Trans, a *matrix[T], p driver.DevicePtr, r r
 }
 
 // terms divides the k columns of A in a product AB into ranges for which the parts of A and B in FP16 fit in
-// r.memory, and calls f for each range. The argument rows is the number of rows of A plus the number of columns of
-// B.
+// r.memory, and calls f for each range. rows is the number of rows of A plus the number of columns of B.
 func (r rounding) terms(k, rows int, f func(from, count int) error) error {
 	maxCount := int(r.bytes/int64(2*rows)) / halfPad(1) * halfPad(1)
 	for from := 0; from < k; from += maxCount {

@@ -239,8 +239,7 @@ func nearIdentity[T backend.Float](q *queue[T], l *matrix[T]) error {
 	return errors.Join(q.scale(T(math.Ldexp(1/float64(l.rows), -20)), l.view(), whole, false), q.addDiag(l.diagonal(), 0, 1))
 }
 
-// ordinary fails if the elements of x have grown, vanished or become denormal, which would change the measured
-// time.
+// ordinary fails if the elements of x have grown, vanished or become denormal, which would change the time.
 func ordinary[T backend.Float](b *testing.B, q *queue[T], x *matrix[T]) {
 	norm := make([]T, 1)
 	if err := q.ColDot(norm, x.View(0, 0, x.rows, 1), x.View(0, 0, x.rows, 1)); err != nil {

@@ -101,8 +101,7 @@ func TestOpenCurrent(t *testing.T) {
 	})
 }
 
-// TestOpenCurrentKeepsOwner checks that the owner of the context is not collected while any object
-// uses the context.
+// TestOpenCurrentKeepsOwner checks that the owner of the context is not collected while an object uses the context.
 func TestOpenCurrentKeepsOwner(t *testing.T) {
 	Need(t)
 	inContext(t, func(*driver.API) {

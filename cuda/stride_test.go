@@ -50,8 +50,7 @@ func testBeyond32Bits[T backend.Float](t *testing.T, q *queue[T], level int, uni
 		t.Cleanup(m.Free)
 		return m.(*matrix[T])
 	}
-	// All matrices are ranges of columns of one matrix. On the simulated GPU, only the accessed pages take physical
-	// memory.
+	// All matrices are ranges of columns of one matrix, of which the simulated GPU stores only the accessed pages.
 	const bytes = n * farStride
 	var backing *matrix[T]
 	if required.Names("cuda") {

@@ -93,8 +93,7 @@ func (q *queue[T]) Download(dst backend.Host[T], src backend.Matrix[T]) error {
 	})
 }
 
-// download waits for the device and calls store for each part of a row. v contains elements of row i, beginning
-// with column j.
+// download waits for the device and calls store for each part of a row: v holds elements of row i from column j on.
 func (q *queue[T]) download(from *matrix[T], store func(i, j int, v []T)) error {
 	// While one piece is copied to its destination, the next piece is transferred.
 	type piece struct{ i, j, rows, cols int }

@@ -135,8 +135,7 @@ func (q *queue[T]) blasTrsm(bl *driver.Blas, s backend.Side, ul backend.Uplo, t 
 	} else {
 		b1, b2 = b.window(0, 0, n1, b.cols), b.window(n1, 0, b.rows-n1, b.cols)
 	}
-	// For op(A) X = B with a lower op(A), the first rows of X are computed first; for X op(A) = B, the last
-	// columns.
+	// For op(A) X = B with a lower op(A), the first rows of X come first; for X op(A) = B, the last columns.
 	lowerTriangle := (ul == backend.Lower) == (t == backend.NoTrans)
 	if lowerTriangle == (s == backend.Right) {
 		a1, a2, b1, b2 = a2, a1, b2, b1

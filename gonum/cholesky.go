@@ -125,8 +125,7 @@ func copyUpper(u *mat.TriDense, a mat.Symmetric) float64 {
 	return norm
 }
 
-// wrapOrCopy returns h as a matrix of the device: a copy, stored in c.deviceCopy, if the device does not use Go
-// memory.
+// wrapOrCopy returns h as a matrix of the device. If the device does not use Go memory, this is a copy, c.deviceCopy.
 func (c *Cholesky) wrapOrCopy(b backend.Backend[float64], h backend.Host[float64]) (backend.Matrix[float64], error) {
 	if w, ok := b.(backend.Wrapper[float64]); ok {
 		return w.Wrap(h), nil

@@ -111,8 +111,7 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// positive returns a random positive definite matrix with a condition number below 10³, as a part of a larger
-// matrix.
+// positive returns a part of a larger matrix, random and positive definite with a condition number below 10³.
 func positive(r *rand.Rand, n int) *mat.SymDense {
 	large := mat.NewSymDense(n+3, nil)
 	for i := range n + 3 {
@@ -342,8 +341,7 @@ func refactored(dev backend.Device, a mat.Symmetric) *gonum.Cholesky {
 	return c
 }
 
-// TestCondition checks that SolveVecTo returns a correct solution and a mat.Condition error for a nearly singular
-// matrix.
+// TestCondition checks that SolveVecTo returns a correct solution and a mat.Condition error for a nearly singular A.
 func TestCondition(t *testing.T) {
 	backendtest.OnDevices(t, func(t *testing.T, dev backend.Device) {
 		a := mat.NewSymDense(3, []float64{1, 0, 0, 0, 1, 0, 0, 0, 1e-17})

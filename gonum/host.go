@@ -11,11 +11,10 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Host returns m as a row-major matrix for package solvers and the backends. The result shares the
-// memory of m if m is a backend.Host, a *mat.Dense or a part of it, a *mat.VecDense, or another
-// type with the method RawMatrix or RawVector. A vector becomes n×1, with its increment as the
-// stride. The result also shares the memory of a transposed vector without gaps. Any other m is
-// copied. If m is nil or empty, Host returns an error that contains name.
+// Host returns m as a row-major matrix for package solvers and the backends. The result shares the memory of m if m is
+// a backend.Host, a *mat.Dense or a part of it, a *mat.VecDense, or another type with the method RawMatrix or
+// RawVector. A vector becomes n×1, with its increment as the stride. The result also shares the memory of a transposed
+// vector without gaps. Any other m is copied. If m is nil or empty, Host returns an error that contains name.
 func Host(name string, m mat.Matrix) (backend.Host[float64], error) {
 	empty := backend.Host[float64]{}
 	if v := reflect.ValueOf(m); m == nil || v.Kind() == reflect.Pointer && v.IsNil() {

@@ -37,8 +37,7 @@ var operations = []operation{
 	{"LU.Factorize", func(o *operands) error { var f mat.LU; f.Factorize(o.a); return nil }},
 }
 
-// newOperands makes matrices with random elements off the diagonal and n on the diagonal, with condition numbers
-// below about 100.
+// newOperands makes matrices with random elements off the diagonal, n on it, and condition numbers below about 100.
 func newOperands(n int) (*operands, error) {
 	rng := rand.New(rand.NewPCG(uint64(n), 1))
 	random := func(rows, cols int) *mat.Dense {

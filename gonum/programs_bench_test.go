@@ -81,8 +81,8 @@ func TestPrograms(t *testing.T) {
 				results[i] = run(t)
 			}
 			for i, v := range results[0] {
-				// The searches stop at a gradient of 1e-6. Their functions have values of about 1 and a curvature
-				// above 1e-3.
+				// The searches stop at a gradient of 1e-6. Their functions have values near 1 and a curvature above
+				// 1e-3.
 				if w := results[1][i]; !(math.Abs(v-w) <= 1e-5*(1+math.Abs(w))) {
 					t.Errorf("result %d is %v with mercer, %v with gonum", i, v, w)
 				}

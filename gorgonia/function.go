@@ -15,8 +15,8 @@ import (
 type function struct {
 	// name identifies a function: Gorgonia merges nodes with the same name and the same children.
 	name string
-	// in and out are the numbers of dimensions of the inputs and of the result. shape returns the shape of the
-	// result.
+	// in and out are the numbers of dimensions of the inputs and of the result, whose shape the function shape
+	// returns.
 	in    []int
 	out   int
 	shape func(in []tensor.Shape) (tensor.Shape, error)
@@ -109,8 +109,7 @@ func (f *function) Hashcode() uint32 {
 	return h.Sum32()
 }
 
-// DiffWRT implements G.SDOp. The result is never empty: Gorgonia takes an operation with an empty result for the end
-// of the graph.
+// DiffWRT implements G.SDOp. The result is not empty: Gorgonia takes an empty result for the end of the graph.
 func (f *function) DiffWRT(inputs int) []bool {
 	if f.wrt == nil {
 		return make([]bool, inputs)

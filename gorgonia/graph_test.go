@@ -53,8 +53,7 @@ type model struct {
 	condition float64
 }
 
-// run computes the loss Σ W∘f + ½ Σ f² of the model's node f and the gradients of the loss, in a tape machine or a
-// lisp machine.
+// run computes the loss Σ W∘f + ½ Σ f² of the model's node f and its gradients, in a tape machine or a lisp machine.
 func (m model) run(t *testing.T, w *tensor.Dense, dtype tensor.Dtype, lisp bool) (loss float64, gradients map[string][]float64) {
 	t.Helper()
 	g := G.NewGraph()

@@ -14,15 +14,13 @@ import (
 
 // Params are the common parameters of the nodes of this package.
 type Params struct {
-	// Device executes the nodes; backend.Open returns a device. It must remain open until no
-	// machine runs the graph.
+	// Device executes the nodes; backend.Open returns a device. It must remain open until no machine runs the graph.
 	Device backend.Device
 	// Kernel is the kernel function k of the nodes.
 	Kernel kernels.Kernel
-	// Theta is a node with the kernel's parameters in the order of kernels.Params: a vector, or a
-	// scalar if there is only one parameter. A parameter θ whose field Log is set is given as ln θ,
-	// and every number is then allowed; if it is 0 in Kernel, it remains 0. Other parameters are
-	// given as θ. nil means the parameters of Kernel.
+	// Theta is a node with the kernel's parameters in the order of kernels.Params: a vector, or a scalar if there is
+	// only one parameter. A parameter θ whose field Log is set is given as ln θ, and every number is then allowed; if
+	// it is 0 in Kernel, it remains 0. Other parameters are given as θ. nil means the parameters of Kernel.
 	Theta *G.Node
 	// Context cancels a run; nil means no cancellation. Gorgonia's machines do not accept a context.
 	Context context.Context
@@ -93,8 +91,7 @@ func (p Params) check(x *G.Node) error {
 	return nil
 }
 
-// kernelOf returns the kernel of a run, given the values of the inputs of the run, with that of Theta, if set, at
-// the end.
+// kernelOf returns the kernel of a run, given the values of the inputs. The last value is that of Theta, if it is set.
 func (p Params) kernelOf(in []value) (kernels.Kernel, error) {
 	if p.Theta == nil {
 		return p.Kernel, nil

@@ -98,8 +98,7 @@ func spam(l *accuracyLab) (string, float64) {
 	return "mercer " + strings.Join(args, " "), l.mean(l.mercer(append(args, l.data("sms_spam.csv"))...), "accuracy")
 }
 
-// surnames adds a mark at both ends of each name, so that a substring at an end differs from the same substring
-// inside a name.
+// surnames adds a mark at both ends of each name, so that a substring at an end differs from one inside a name.
 func surnames(l *accuracyLab) (string, float64) {
 	text, err := os.ReadFile(l.data("surnames_by_language.csv"))
 	if err != nil {

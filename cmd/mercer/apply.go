@@ -63,8 +63,7 @@ func (p *modelOutput) add(q modelOutput) {
 	}
 }
 
-// peakBytes returns the largest memory of p in bytes during a call of add, with each array and its copy of 5/4 the
-// size.
+// peakBytes returns the largest memory of p in bytes during a call of add, which copies each array to 5/4 of its size.
 func (p *modelOutput) peakBytes() (bytes int64) {
 	for _, m := range p.matrices() {
 		if *m != nil {

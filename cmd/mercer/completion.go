@@ -27,9 +27,8 @@ func (a *app) offerNames(c *cobra.Command) {
 	}
 }
 
-// values returns the values that a shell offers for a flag: names of learners, examples of kernels,
-// choices of parameters, and names of the columns in the table on the command line. For other
-// flags, such as flags whose values are files, it returns nil.
+// values returns the values that a shell offers for a flag: names of learners, examples of kernels, choices of
+// parameters, or names of the columns in the table on the command line. For other flags it returns nil.
 func (a *app) values(c *cobra.Command, f *pflag.Flag, args []string) (list []string) {
 	learner, isLearner := f.Value.(learnerName)
 	switch p, isParameter := f.Value.(*parameterFlag); {

@@ -54,8 +54,7 @@ func TestShellsComplete(t *testing.T) {
 				required.SkipOrFail(t, shell, err)
 			}
 			folder := completionFolder(t)
-			// This shell function passes the calls of the completion scripts to the command, and prints every other
-			// call.
+			// This shell function passes calls of the completion scripts to the command, and prints every other call.
 			rc := c.rc + `mercer() { case $1 in (__complete*) command mercer "$@";; (*) printf 'called'; printf ' <%s>' "$@"; echo;; esac; }` + "\n"
 			if err := os.WriteFile(filepath.Join(folder, ".zshrc"), []byte(rc), 0o666); err != nil {
 				t.Fatal(err)

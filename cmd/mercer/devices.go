@@ -35,8 +35,7 @@ func (a *app) checkMemory() error {
 			maxMemory = max(maxMemory, s.Info.Memory)
 		}
 	}
-	// Info.Memory is 80 % of the memory that the process may use, but may be only a guess on systems other than
-	// Linux.
+	// Info.Memory is 80 % of the memory that the process may use. On systems other than Linux it may be a guess.
 	if maxMemory = maxMemory / 8 * 10; runtime.GOOS == "linux" && int64(a.memory) > maxMemory {
 		return usagef("--memory: %s is more than the %s that this process may use", humanBytes(int64(a.memory)), humanBytes(maxMemory))
 	}

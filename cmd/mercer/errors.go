@@ -123,8 +123,7 @@ var packages = regexp.MustCompile(`(^|: )((mercer|backend|kernels|solvers|learne
 // oneLine returns the result of the method oneLine for an app that has not started a command.
 func oneLine(err error) string { return new(app).oneLine(err) }
 
-// oneLine returns the text of err on one line, without the names of packages and with the flags of the running
-// command.
+// oneLine returns the text of err on one line, without names of packages and with the flags of the running command.
 func (a *app) oneLine(err error) string {
 	return message.Fit(packages.ReplaceAllString(message.Text(err, flagOf(a.command)), "$1"))
 }

@@ -281,8 +281,7 @@ func (e *explanation) addEffects(ctx context.Context, dev backend.Device, b mode
 	return nil
 }
 
-// binaryLevels returns the values of a numeric column that has exactly two different values in x, and otherwise
-// nil.
+// binaryLevels returns the two values of a numeric column that has exactly two values in x, and otherwise nil.
 func binaryLevels(c explainedColumn, x mat.Matrix) []float64 {
 	if c.input.Number == nil {
 		return nil
@@ -373,7 +372,7 @@ func (e *explanation) cards() (list []webpage.Card) {
 	return list
 }
 
-// table returns the importances and effects for an output, whose first row is the head, and the alignment of the
+// table returns the importances and effects for an output, with a head as its first row, and the format of its
 // columns.
 func (e *explanation) table(output int) (table [][]string, format string) {
 	head, format := []string{"column"}, "l"

@@ -508,8 +508,7 @@ func (a *app) trainingFeatures(ctx context.Context, enc *dataset.Encoder, train 
 	return modelfile.TrainingFeatures(ctx, enc, train, k, a.objectOptions(p))
 }
 
-// encodeTraining encodes the rows of a fit. If the table is a Gram matrix, x holds the points of the kernel
-// precomputed().
+// encodeTraining encodes the rows of a fit. For a Gram matrix, x holds the points of the kernel precomputed().
 func encodeTraining(enc *dataset.Encoder, t *dataset.Table) (x mat.Matrix, y *mat.Dense, err error) {
 	if x, _, err = modelfile.TrainingFeatures(context.Background(), enc, t, nil, objects.Options{}); err == nil && len(enc.Outputs) > 0 {
 		y, err = enc.Targets(t)

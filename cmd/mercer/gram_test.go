@@ -296,8 +296,8 @@ func TestGramCommandAgainstScikitLearn(t *testing.T) {
 	}
 	// Each result has two numbers: its largest difference from scikit-learn, and a bound. Sums in float64 differ by
 	// at most n roundings of the largest value. For principal components, the bound is divided by the gap between
-	// the eigenvalues, and for distances by the smallest distance. For m Fourier features the bound is six standard
-	// deviations, 6√(1/m).
+	// the eigenvalues, and for distances by the smallest distance. For m Fourier features it is 6√(1/m), six
+	// standard deviations.
 	cmd := exec.Command(required.SKLearn(t), "-c", `
 import json, numpy as np, pandas as pd
 from sklearn.metrics.pairwise import rbf_kernel

@@ -53,8 +53,7 @@ func TestHelpOfALearnerListsItsParameters(t *testing.T) {
 	}
 }
 
-// TestHelpListsNoFlagThatIsRefused checks that the help of a call does not list a flag that the call refuses for
-// any value and table.
+// TestHelpListsNoFlagThatIsRefused checks that the help of a call lists no flag that the call always refuses.
 func TestHelpListsNoFlagThatIsRefused(t *testing.T) {
 	calls := []string{
 		"fit", "fit --learner ridge", "fit --learner nystrom-ridge --stream", "fit --learner perceptron",

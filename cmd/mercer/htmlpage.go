@@ -61,8 +61,7 @@ func tableCard(title, series string, table [][]string) webpage.Card {
 }
 
 // A hintGroup is drawn before and after each series of a panel. In the SVG of an HTML page it makes the elements of
-// the series a group with the values of the points, which the page shows at the mouse pointer. Elsewhere it has no
-// effect.
+// the series a group with the values of the points, which the page shows at the mouse pointer.
 type hintGroup struct {
 	series string // name of the series, by which the reader of the page can select it, or "" for no group
 	end    bool

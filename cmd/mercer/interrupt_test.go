@@ -120,8 +120,7 @@ func TestInterruptReading(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(s.String(), func(t *testing.T) {
 			c := start(t, "fit", "--target", "y", "--model", "m.safetensors", "-")
-			// The table is larger than the buffer of a pipe, so that Write returns after the command has begun to
-			// read.
+			// The table exceeds the buffer of a pipe, so that Write returns after the command has begun to read.
 			if _, err := c.stdin.Write(table3(100_000)); err != nil {
 				t.Fatal(err)
 			}

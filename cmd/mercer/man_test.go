@@ -131,11 +131,8 @@ func hasHelp(t *testing.T, text string, c *cobra.Command) {
 	})
 }
 
-// manPage returns the manual page of a command. It changes the page that cobra generates: each flag
-// becomes a hanging paragraph that begins with the flag and the name of its value as in --help, and
-// the text has no hyphenation, no justification and no wide spaces after sentences. The page has
-// only ASCII characters, because some versions of man do not detect the encoding of a page. A hyphen
-// that is copied from the page into a shell remains a hyphen.
+// manPage returns the manual page of a command, in ASCII. It changes the page that cobra generates: each flag becomes
+// a hanging paragraph that begins with the flag as in --help, and the text has no hyphenation and no justification.
 func manPage(t *testing.T, c *cobra.Command) string {
 	t.Helper()
 	c.Long = regexp.MustCompile(`(?m)^  `).ReplaceAllString(c.Long, "    ") // with four spaces, Markdown takes lists and commands for code

@@ -23,8 +23,7 @@ const garbagePercent = 5
 // slack is the number of bytes of garbage below which the collector does not run.
 const slack = 4 << 20
 
-// ballast counts as live memory, so that the collector runs only after slack bytes of garbage. It is never written,
-// and takes no memory.
+// ballast counts as live memory, so that the collector runs only after slack bytes of garbage. It is never written.
 var ballast []byte
 
 // systemLimit is the memory limit of the Go runtime at the start of the process: the value of GOMEMLIMIT, if set.
@@ -176,9 +175,8 @@ func ofTexts(e *dataset.Encoder) string {
 	return fmt.Sprintf(", of which %d are features of texts, %d of them of column %.60q", numbers, widest, in)
 }
 
-// fitting limits a fit to the memory that the data do not use, and records the planned memory of the fit. It
-// measures the data only before the first fit, because idle workers of the device still refer to matrices of
-// completed fits.
+// fitting limits a fit to the memory that the data do not use, and records its planned memory. It measures the data
+// only before the first fit, because idle workers of the device still refer to matrices of completed fits.
 func (b *budget) fitting(ctx context.Context, o *learners.Options) context.Context {
 	if b.data == 0 {
 		b.data = max(b.dataBytes(), 1)

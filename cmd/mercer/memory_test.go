@@ -31,8 +31,7 @@ const planSlack = 32 << 20
 // planRows is the number of rows of the large table, for learners that would take minutes with the default number.
 var planRows = map[string]int{"rvc": 500, "rvm": 1000, "gaussian-process": 2000, "lasso": 1000}
 
-// planParameters are parameters with which a fit takes less time, or has less output, at almost the same peak
-// memory.
+// planParameters are parameters with which a fit has less work or output, at almost the same peak memory.
 var planParameters = map[string][]string{"gaussian-process": {"--restarts", "0"}, "rvc": {"--kernel", "gaussian(sigma=3)"}, "voted-perceptron": {"--epochs", "1"}}
 
 // writePlanTable writes n rows with d features, a numeric target and a class.
@@ -427,8 +426,7 @@ func TestPlanOfTexts(t *testing.T) {
 	checkPlan(t, learners.Description{}, []string{"fit", "--text", "word", "--kernel", "spectrum(length=3)", "--target", "y", "--model", filepath.Join(folder, "m.safetensors"), table})
 }
 
-// TestPlanOfCompressedTable checks that the plan for a compressed file is that for its table, a thousand times
-// larger.
+// TestPlanOfCompressedTable checks that the plan for a compressed file is that for its table, which is larger.
 func TestPlanOfCompressedTable(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.SkipOrFail(t, "proc", "the peak of a process is read from /proc")

@@ -106,8 +106,7 @@ func TestMessagesOfFlags(t *testing.T) {
 	}
 }
 
-// TestMessagesOfFiles checks the error messages for tables and models whose names and contents are
-// results of nasty.
+// TestMessagesOfFiles checks the error messages for tables and models whose names and contents come from nasty.
 func TestMessagesOfFiles(t *testing.T) {
 	t.Chdir(t.TempDir())
 	contents := []string{"", "\n", "PAR1", "\x93NUMPY", "PK\x03\x04", "\x00\x00\x08\x01", "\x1f\x8b", "1 1:1 x:2\n", "{}", strings.Repeat("\x00", 5000)}

@@ -27,11 +27,10 @@ var (
 	pagePicture = regexp.MustCompile(`\]\((?:\.\./)?pictures/([^)]*\.svg)\)`)
 )
 
-// TestPages runs every command under "Pictures" of docs/learners.md and every console block of docs/guide, in a
-// folder with the tables of the repository. The output of a command in a console block must equal the output on the
-// page (see sameOutput). A command of each page must draw the pictures of the page. The words in a picture must be
-// those of the same picture in docs/pictures, and docs/pictures must have no other pictures. With -update the test
-// writes the outputs and the pictures to the pages.
+// TestPages runs every command under "Pictures" of docs/learners.md and every console block of docs/guide. The
+// output of a command must equal the output on the page (see sameOutput), and the words in each picture those of
+// the same picture in docs/pictures, which must have no other pictures. With -update the test writes the outputs
+// and the pictures to the pages.
 func TestPages(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -106,8 +105,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// askServer returns a function that runs the commands of the page about mercer serve. Before the
-// first request it starts the server as the page says, but on a free port.
+// askServer returns a function that runs the commands of the page about mercer serve. Before the first request it
+// starts the server, on a free port.
 func askServer(t *testing.T, folder string, shell func(command string) string) func(command string) string {
 	var c *serving
 	return func(command string) string {
@@ -123,9 +122,8 @@ func askServer(t *testing.T, folder string, shell func(command string) string) f
 	}
 }
 
-// exchangeModels returns a function that runs the commands of the page about models of other
-// programs. It writes the page's program for Node.js to a file. It skips the rest of the page if
-// the program of a command, such as svm-train, is missing.
+// exchangeModels returns a function that runs the commands of the page about models of other programs, until a
+// program, such as svm-train, is missing. It writes the page's program for Node.js to a file.
 func exchangeModels(t *testing.T, folder, page string, shell func(command string) string) func(command string) string {
 	_, program, _ := strings.Cut(page, "```js\n")
 	program, _, _ = strings.Cut(program, "```")
@@ -161,8 +159,8 @@ func section(t *testing.T, page, heading string) string {
 	return text
 }
 
-// commandFolder returns a value for PATH. Its first folder contains mercer, a link to this test
-// binary, which behaves as the command if the environment variable asCommand is set.
+// commandFolder returns a value for PATH. Its first folder contains mercer, a link to this test binary, which
+// behaves as the command if the environment variable asCommand is set.
 func commandFolder(t *testing.T) string {
 	t.Helper()
 	executable, err := os.Executable()
@@ -201,8 +199,8 @@ func tablesOf(t *testing.T, root string) string {
 	return folder
 }
 
-// runBlocks runs the commands in the console blocks of a page. It returns the page with the new
-// outputs in place of the outputs that differ.
+// runBlocks runs the commands in the console blocks of a page, and returns the page with the new outputs where they
+// differ.
 func runBlocks(t *testing.T, page string, shell func(command string) string) string {
 	t.Helper()
 	return console.ReplaceAllStringFunc(page, func(block string) string {
@@ -232,21 +230,17 @@ func runBlocks(t *testing.T, page string, shell func(command string) string) str
 }
 
 var (
-	// measuredText matches parts of an output that differ between runs or between machines: times,
-	// memory, the device, numbers of iterations, residuals at the level of rounding, and proven
-	// errors. It also matches a number after the name of a solver, which is a cost or a residual,
-	// and the line about the time of a fit, which may continue on the next line.
+	// measuredText matches parts of an output that differ between runs or between machines: times, memory, the
+	// device, numbers of iterations, residuals at the level of rounding, proven errors, and costs or residuals
+	// after the name of a solver.
 	measuredText = regexp.MustCompile(`(?m)^time  .*(?:\n {9}.*)*|^(?:steps|rows of K|evaluations)  .*|[0-9.]+ (?:µs|ms|s|min|B|KiB|MiB|GiB)\b|cpu/[a-z0-9]+|[0-9]+ threads?|residual +[0-9.e-]+|"(?:seconds|processor_seconds|planned_bytes|peak_bytes|proven_error(?:_of_alpha)?)": [0-9.e-]+|^proven error.*|\b[0-9.]+e-1[0-9]\b|\b(?:dual|primal|kalman|modes|mixed|cg) +[0-9.]+e[-+][0-9]+`)
 	pageNumber   = regexp.MustCompile(`[-−]?[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?`)
 )
 
 // sameOutput reports whether the output of a command equals the output on a page. A line "…" of the page matches
 // any number of lines. Spaces and measured parts are not compared. Integers must be equal. Other numbers may differ
-// by at most one unit of the last digit shown, or by a relative 1e-4 if more than eight digits are shown. The bound
-// 1e-4 is for the parameters σ and λ of Gaussian processes. Their search ends where the gradient of the log
-// likelihood with respect to ln σ and ln λ is below 7.7e-5. The negative Hessian has eigenvalues ≥ 1.7 at the
-// optima on the pages. Two searches therefore differ by at most 2·7.7e-5/1.7 = 9e-5. The pages set the tolerance
-// 1e-10 for svc.
+// by at most one unit of the last digit shown, or by a relative 1e-4 if more than eight digits are shown: two
+// searches for the σ and λ of a Gaussian process differ by at most 9e-5.
 func sameOutput(want, got string) bool {
 	split := func(text string) (lines []string) {
 		for line := range strings.SplitSeq(strings.TrimSpace(measuredText.ReplaceAllString(text, "@")), "\n") {
@@ -323,8 +317,8 @@ func samePictures(t *testing.T, folder, reference string, names []string) {
 	}
 }
 
-// TestSameOutput checks that outputs differ if a word, the number of lines, an integer, or a
-// digit other than the last one differs.
+// TestSameOutput checks that a word, the number of lines, an integer, or a digit other than the last one makes
+// outputs different.
 func TestSameOutput(t *testing.T) {
 	for _, test := range []struct {
 		want, got string

@@ -16,8 +16,7 @@ type panel struct {
 	*plot.Plot
 	Legend legend
 
-	// ratio is the length of a unit on the y axis divided by that on the x axis. If it is 0, the axes fill the
-	// panel.
+	// ratio is the length of a unit on the y axis divided by that on the x axis. If it is 0, the axes fill the panel.
 	ratio float64
 	class string // the reader of a page selects all series of a class together; "" means that each series is selected by its own name
 	err   error  // first error in drawing a series

@@ -99,8 +99,7 @@ func parsePixels(text string) (p pixels, err error) {
 	return p, nil
 }
 
-// scale returns the largest number of pixels per point with which a drawing of the given size fits into the
-// picture.
+// scale returns the largest number of pixels per point with which a drawing of the given size fits the picture.
 func (p pixels) scale(width, height vg.Length) float64 {
 	return min(float64(p.width)/width.Points(), float64(p.height)/height.Points())
 }

@@ -133,8 +133,7 @@ func zeros(m learners.Model, x *mat.Dense, f []float64) []bool {
 }
 
 // findTouches finds lines f = 0 with the same sign of f on both sides, along the rows of the raster or along its
-// columns. It accepts a minimum of |f| between two grid points if it is below a millionth of the larger |f| at
-// these points.
+// columns: a minimum of |f| between two grid points, below a millionth of the larger |f| at these points.
 func (l *zeroLevel) findTouches(columns bool, f func(xs, ys []float64) ([]float64, error)) error {
 	along, across := l.x, l.y
 	valueAt := func(i, j int) (float64, int) { return math.Abs(l.z.At(i, j)), l.sign[i][j] }

@@ -162,8 +162,7 @@ func (a *app) predict(ctx context.Context, f predictFlags, file string) error {
 	return a.print(ctx, string(text))
 }
 
-// addModel adds --model and the flags of input tables. With --model, --help shows only the flags that the model
-// supports.
+// addModel adds --model and the flags of input tables. With --model, --help shows only the flags of that model.
 func (a *app) addModel(c *cobra.Command, model *string) {
 	c.Flags().StringVar(model, "model", "", "`FILE` of the model; --model FILE --help shows what it can do")
 	a.input.add(c.Flags())
@@ -226,8 +225,7 @@ func (f predictFlags) defined(b modelfile.Bundle) error {
 	return nil
 }
 
-// fittedWith returns the advice to fit the model again with the given parameter, or "" if the learner of m lacks
-// it.
+// fittedWith returns the advice to fit the model again with the given parameter, or "" if the learner of m lacks it.
 func fittedWith(m learners.Model, parameter string) string {
 	if d, err := learners.Find(m.Learner()); err == nil {
 		if _, has := d.Parameter(parameter); has {

@@ -164,8 +164,7 @@ func (p *panel) contour(r raster, level float64, style draw.LineStyle) {
 	p.Add(levelSet{line})
 }
 
-// levelSet is a plotter.Contour with a faster method GlyphBoxes, which returns boxes at two corners of the grid
-// only.
+// levelSet is a plotter.Contour with a faster method GlyphBoxes, which returns boxes at two corners of the grid.
 type levelSet struct{ *plotter.Contour }
 
 // GlyphBoxes implements plot.GlyphBoxer.
@@ -313,8 +312,8 @@ func (plainTicks) Ticks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// decades are ticks on an axis of decimal logarithms, at the powers of ten, and on a short axis also at 2 and 5
-// times these powers.
+// decades are ticks on an axis of decimal logarithms, at the powers of ten, on a short axis also at 2 and 5 times
+// them.
 type decades struct{}
 
 // logTicks are the ticks of decades on a logarithmic axis.

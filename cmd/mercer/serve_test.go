@@ -248,8 +248,7 @@ func newCertificate(t *testing.T) *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true}}
 }
 
-// TestServeTLS sends requests to a server with a certificate, renews it by SIGHUP, and replaces it by an invalid
-// file.
+// TestServeTLS sends requests to a server with a certificate, renews it by SIGHUP, and makes its file invalid.
 func TestServeTLS(t *testing.T) {
 	fitServed(t)
 	client, renewed := newCertificate(t), (*http.Client)(nil)

@@ -68,8 +68,7 @@ type shownModel struct {
 	cells []string // names of the columns whose values are printed for each point
 }
 
-// maxWeights limits the weights that show stores, and the coefficients from which it computes them, to at most
-// three times 32 MB.
+// maxWeights limits the weights that show stores, and the coefficients from which it computes them, to 96 MB in total.
 var maxWeights = 1 << 22
 
 // weightOfFeature is a row in the table of weights of a linear model.
@@ -201,8 +200,8 @@ func plainColumns(b modelfile.Bundle) []column {
 	return list
 }
 
-// featureWeights returns the weights of a linear model in decreasing order of magnitude, and the intercept in the
-// units of the table.
+// featureWeights returns the weights of a linear model, largest magnitude first, and the intercept in units of the
+// table.
 func featureWeights(parts learners.Parts, columns []column) ([]weightOfFeature, []float64) {
 	list := make([]weightOfFeature, len(columns))
 	intercept := slices.Clone(parts.Intercept)
@@ -274,8 +273,7 @@ func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle, 
 	return list
 }
 
-// sparseCell adds the nonzero features of row i of x to values, and returns the four largest in magnitude as a
-// text.
+// sparseCell adds the nonzero features of row i of x to values, and returns the four largest in magnitude as text.
 func sparseCell(values map[string]any, x backend.CSR[float64], i int, columns []column) string {
 	indices, stored := x.Row(i)
 	order := make([]int, len(indices))
@@ -463,8 +461,7 @@ func omittedText(n, rows int, word string) string {
 	return fmt.Sprintf("… and %s; --rows 0 prints all.\n", count(n-rows, "more "+word))
 }
 
-// savedReport is the part of a fitReport that is saved with the model. It has no times, so that equal fits give
-// equal files.
+// savedReport is the part of a fitReport that is saved with the model. Without times, equal fits give equal files.
 type savedReport struct {
 	Report fitReport       `json:"report"`
 	Order  []string        `json:"order"`

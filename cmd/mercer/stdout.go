@@ -5,8 +5,7 @@ import (
 	"io"
 )
 
-// standardOutput writes the results, and records the error of the first failed write, because some callers ignore
-// it.
+// standardOutput writes the results, and records the error of the first failed write, which some callers ignore.
 type standardOutput struct {
 	io.Writer
 	err error

@@ -94,8 +94,7 @@ func TestNoPictureWithoutItsModel(t *testing.T) {
 	} {
 		t.Run("blocked "+test.blockedPath, func(t *testing.T) {
 			c := start(t, tunePlotArguments()...)
-			// The empty lines exceed the buffer of a pipe: when all are written, the command has checked its
-			// outputs.
+			// The empty lines exceed the buffer of a pipe: after the write, the command has checked its outputs.
 			if _, err := c.stdin.Write(append(table3(300), bytes.Repeat([]byte("\n"), 1<<20)...)); err != nil {
 				t.Fatal(err)
 			}

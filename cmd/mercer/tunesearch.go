@@ -341,8 +341,7 @@ func (a *app) searchAll(ctx context.Context, dev backend.Device, f tuneFlags, d 
 	return results, nil
 }
 
-// prepareCandidate returns the given rows as the matrix that the candidate's kernel takes, and chooses a missing
-// kernel.
+// prepareCandidate returns the given rows as the matrix that the candidate's kernel takes. It sets a missing kernel.
 func (a *app) prepareCandidate(ctx context.Context, f *tuneFlags, d *tuneData, rows []int, c *candidate) (x mat.Matrix, err error) {
 	if c.object != nil {
 		texts := make([]string, len(rows))
@@ -459,8 +458,7 @@ func (f *tuneFlags) learnerFor(t tuned, task learners.Task) string {
 	}
 }
 
-// fitTuned fits the learner to all rows, with the parameters in paramTexts and the kernel object on texts or trees,
-// or nil.
+// fitTuned fits the learner to all rows, with the parameters in paramTexts and, if not nil, the kernel object.
 func (a *app) fitTuned(ctx context.Context, dev backend.Device, f tuneFlags, task learners.Task, paramTexts map[string]string, object objects.Kernel, data *tuneData, memory *budget) (modelfile.Bundle, error) {
 	b := modelfile.Bundle{Encoder: data.enc}
 	d, err := learners.Find(f.learner)

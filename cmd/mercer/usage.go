@@ -130,8 +130,7 @@ func flagError(c *cobra.Command, err error) error {
 	return usageError{err}
 }
 
-// commandOrFlagError returns an error for an unknown command if the first word is not a flag, and otherwise
-// flagError.
+// commandOrFlagError returns an error for an unknown command if the first word is no flag, and otherwise flagError.
 func (a *app) commandOrFlagError(c *cobra.Command, err error) error {
 	if depth := strings.Count(c.CommandPath(), " "); c.HasSubCommands() && len(a.args) > depth && !strings.HasPrefix(a.args[depth], "-") {
 		return a.subcommand(c, a.args[depth:])

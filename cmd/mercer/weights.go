@@ -124,8 +124,8 @@ type weighted struct {
 	factors []float64
 }
 
-// reweightRows is the method reweight for samples that are read in passes, with an extra pass for --class-weight
-// balanced.
+// reweightRows is the method reweight for samples that are read in passes. --class-weight balanced takes an extra
+// pass.
 func (f *weightFlags) reweightRows(ctx context.Context, data solvers.Rows, names []string) (solvers.Rows, error) {
 	if len(f.classes) == 0 {
 		return data, nil

@@ -6,8 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// TestHelpFitsATerminal checks that no line of help, or of the lists of learners and kernels, is wider than a
-// terminal.
+// TestHelpFitsATerminal checks that no line of help, or of the lists of learners and kernels, exceeds a terminal.
 func TestHelpFitsATerminal(t *testing.T) {
 	commands := [][]string{
 		{"--help"}, {"kernels"}, {"learners"}, {"learners", "svc"}, {"learners", "gaussian-process"},

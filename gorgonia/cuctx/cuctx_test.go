@@ -39,8 +39,7 @@ func context(t *testing.T) *cu.Ctx {
 	return ctx
 }
 
-// TestSharedMemory checks that Mercer computes with data that a program has uploaded with cu, and that cu can read
-// Mercer's results.
+// TestSharedMemory checks that Mercer computes with data that cu has uploaded, and that cu can read Mercer's results.
 func TestSharedMemory(t *testing.T) {
 	ctx := context(t)
 	dev, err := cuctx.Open(ctx, backend.Config{})

@@ -104,11 +104,10 @@ func (e *emitter) reduced(args reg.Register, rows, nv int, s strides, firstRow, 
 }
 
 // factorPanel emits the factorization of the panel that contains the diagonal and begins at the address c, which
-// equals d. At an invalid pivot, the emitted code stores the pivot, sets m to the number of rows from the pivot on,
-// and jumps to fail.
+// equals d. At an invalid pivot, the code stores the pivot, sets m to the number of rows from the pivot on, and
+// jumps to fail.
 //
-// The factor of a row is a quotient by the pivot, not by its square root, so that the next pivot need not wait for
-// the root.
+// The factor of a row is a quotient by the pivot, so that the next pivot need not wait for the square root.
 func (e *emitter) factorPanel(args reg.Register, rows, nv int, s strides, firstRow, b, c, d, m reg.GPVirtual, mask columnMask, inverses operand.Mem, fail string) {
 	acc := e.reduced(args, rows, nv, s, firstRow, b, c, m, mask)
 	row := e.GP64()

@@ -96,8 +96,7 @@ func (e *emitter) addProduct(add bool, a operand.Mem, b, acc []reg.VecVirtual) {
 }
 
 // forColumns emits a loop over panels of NR columns, where n is the number of remaining columns. body(m, nv) emits
-// the code for the nv vectors of a panel, whose columns m selects. advance emits the code that moves the pointers
-// to the next panel.
+// the code for the nv vectors of a panel, whose columns m selects. advance emits the code that moves the pointers.
 func (e *emitter) forColumns(n reg.GPVirtual, body func(m columnMask, nv int), advance func()) {
 	panel, narrow, end := e.label("panel"), e.label("narrow"), e.label("end")
 	e.Label(panel)

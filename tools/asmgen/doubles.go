@@ -76,8 +76,7 @@ func (d doubles) field(e *emitter, args reg.Register, offset int) reg.VecVirtual
 // num returns the constant v.
 func (d doubles) num(v float64) operand.Mem { return d.word(math.Float64bits(v)) }
 
-// word returns a constant given by its bits: one element if instructions can broadcast it, otherwise a whole
-// vector.
+// word returns a constant given by its bits: one element if instructions can broadcast it, or else a whole vector.
 func (d doubles) word(bits uint64) operand.Mem {
 	n := 1
 	if !d.masks {

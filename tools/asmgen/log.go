@@ -247,8 +247,7 @@ func (e *emitter) tanh() {
 	e.RET()
 }
 
-// sum3 returns a + b + c as the sum of two numbers, where |a| ≥ |b|, and c is small compared with a + b unless
-// a + b = 0.
+// sum3 returns a + b + c as the sum of two numbers, if |a| ≥ |b|, and c is small compared with a + b or a + b = 0.
 func (d doubles) sum3(a, b, c reg.VecVirtual) (high, low reg.VecVirtual) {
 	sum := d.add(a, b)
 	low = d.add(d.sub(b, d.sub(sum, a)), c)

@@ -28,8 +28,7 @@ const poolRegister = "R26"
 
 // columnsLoad and columnsStore are opcodes used only for NEON, which copy memory to a vector and a vector to
 // memory; see columnMask. Their operands are: the bits of the columns, the column of the vector's first element,
-// the size of an element, 1 if the range of columns may begin after the first column, the source, and the
-// destination.
+// the size of an element, 1 if the range of columns may begin after the first column, source, and destination.
 const (
 	columnsLoad  = "COLUMNSLOAD"
 	columnsStore = "COLUMNSSTORE"

@@ -11,8 +11,7 @@ import (
 )
 
 // A neonOp is an instruction of NEON: its encoding with all register numbers 0, because Go's assembler supports
-// only a small part of NEON, and its text in ARM's syntax (Arm Architecture Reference Manual for A-profile, chapter
-// C7.2).
+// only a small part of NEON, and its text in ARM's syntax (Arm Architecture Reference Manual, chapter C7.2).
 type neonOp struct {
 	code   uint32
 	write  string // {d}, {n} and {m} stand for registers, {i} for the lane or shift
@@ -35,8 +34,7 @@ func (f *neonForms) in(double bool) *neonOp {
 	return &op
 }
 
-// three returns an instruction with two source vectors, whose encodings for float32 and float64 differ by the size
-// bit.
+// three returns an instruction with two source vectors. Its encodings for float32 and float64 differ by the size bit.
 func three(name string, single uint32) *neonForms {
 	return &neonForms{
 		single: neonOp{code: single, write: name + " v{d}.4s, v{n}.4s, v{m}.4s"},

@@ -13,8 +13,7 @@ import (
 	"testing"
 )
 
-// TestEncodings checks that LLVM's assembler gives the same encoding for the comment of each encoded instruction of
-// the arm64 tier.
+// TestEncodings checks that LLVM's assembler encodes the comment of each encoded arm64 instruction in the same way.
 func TestEncodings(t *testing.T) {
 	assembler, err := exec.LookPath("llvm-mc")
 	if err != nil {

@@ -17,8 +17,7 @@ func width(op operand.Op) int {
 	return 1
 }
 
-// source returns the registers of the first n halves of an operand, loaded if in memory. Equal halves share a
-// register.
+// source returns the registers of the first n halves of an operand, loaded if in memory. Equal halves share one.
 func (l *lowering) source(op operand.Op, n int) [2]vreg {
 	if r, ok := op.(reg.Register); ok {
 		v := l.current(r)
@@ -457,8 +456,7 @@ func (l *lowering) elsewhere(name string, i *ir.Instruction) {
 	l.replace(ops[2], sums[:n]...)
 }
 
-// extreme emits the minimum or maximum of ops[0] and ops[1]. As on AVX2, the result is ops[0] if one of them is
-// NaN.
+// extreme emits the minimum or maximum of ops[0] and ops[1]. As on AVX2, the result is ops[0] if one is NaN.
 func (l *lowering) extreme(i *ir.Instruction) error {
 	ops := i.Operands
 	name := "fmax"
@@ -498,8 +496,8 @@ func (l *lowering) isConstant(op operand.Op) bool {
 	return false
 }
 
-// comparison sets the lanes of ops[3] to ones where ops[2] and ops[1] satisfy the predicate ops[0], and to zeros
-// elsewhere.
+// comparison sets the lanes of ops[3] to ones where ops[2] and ops[1] satisfy the predicate ops[0], otherwise to
+// zeros.
 func (l *lowering) comparison(i *ir.Instruction) error {
 	ops := i.Operands
 	n, _ := immediate(ops[0])
@@ -593,8 +591,8 @@ type columns struct {
 	a        address
 }
 
-// unless emits a jump that is taken if a lane is not in the range. If the bits are a constant, it returns true
-// instead.
+// unless emits a jump that is taken if a lane is not in the range. For constant bits, it only returns whether this
+// is so.
 func (c columns) unless(lane int, label string) bool {
 	if n, ok := immediate(c.bits); ok {
 		return n>>(c.first+lane)&1 == 0

@@ -7,8 +7,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The packing routines read a matrix at A, whose rows are Lda elements apart, and write panels of w elements to C.
-// See ukr.Packer.
+// The packing routines read a matrix at A with rows Lda elements apart, and write panels of w elements to C: see
+// ukr.Packer.
 
 // vecOfBytes returns a vector register of 16, 32 or 64 bytes.
 func (e *emitter) vecOfBytes(bytes int) reg.VecVirtual {
@@ -94,8 +94,7 @@ func (e *emitter) packTranspose(w int) {
 	})
 }
 
-// unpackTranspose emits the reverse of packTranspose: it copies the packed panel A to w rows of C, Ldc elements
-// apart.
+// unpackTranspose emits the reverse of packTranspose: it copies the packed panel A to w rows of C, Ldc apart.
 func (e *emitter) unpackTranspose(w int) {
 	args := e.args()
 	src, dst, k, ldc := e.field(args, offA), e.field(args, offC), e.field(args, offK), e.field(args, offLdc)

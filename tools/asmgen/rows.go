@@ -39,8 +39,7 @@ func (e *emitter) rowsOf(first, ld reg.GPVirtual, count int) (pointers []reg.GPV
 	}
 }
 
-// rows emits one pass over count rows z_r: B_r ← Σ_i z_ri y_i if dot is set, and x ← x + Σ_r A_r z_r if axpy is
-// set.
+// rows emits one pass over count rows z_r: B_r ← Σ_i z_ri y_i if dot is set, and x ← x + Σ_r A_r z_r if axpy is set.
 func (e *emitter) rows(count int, dot, axpy bool) {
 	args := e.args()
 	factors, sums := make([]operand.Op, count), make([]reg.VecVirtual, count)

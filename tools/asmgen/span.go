@@ -313,8 +313,7 @@ func (e *emitter) scalef(n, x reg.VecVirtual) {
 }
 
 // forElements is like forVectors for any number of elements: it emits loops for unroll vectors at a time and for
-// single vectors, and code for one partial vector. body gets functions that load and store vector v relative to the
-// pointers.
+// single vectors, and code for one partial vector. body gets functions that load and store vector v.
 func (e *emitter) forElements(n reg.GPVirtual, pointers []reg.GPVirtual, unroll int, body func(v int, load func(operand.Mem, reg.VecVirtual), store func(reg.VecVirtual, operand.Mem))) {
 	step := func(count int) {
 		for v := range count {

@@ -19,8 +19,7 @@ func (e *emitter) syr2k() {
 	e.Load(e.Param("lower"), flag)
 	e.TESTB(flag, flag)
 	e.JNZ(operand.LabelRef(lower))
-	// In the upper triangle, the next row of C begins one column further right, and its factors one row further
-	// down.
+	// In the upper triangle, the next row of C begins one column to the right, and its factors one row down.
 	e.MOVQ(rows, m)
 	e.MOVQ(operand.I32(-1), increment)
 	e.ADDQ(operand.U8(e.size()), ldc)

@@ -70,8 +70,7 @@ func (t tier) has(r routine, p precision) bool {
 	return true
 }
 
-// signature returns the routine's Go type. If typed is false, the parameter is a plain pointer, as the assembly
-// sees it.
+// signature returns the routine's Go type. If typed is false, the parameter is a plain pointer, as in assembly.
 func (r routine) signature(p precision, typed bool) string {
 	switch {
 	case strings.HasPrefix(r.args, "func"):
@@ -137,8 +136,7 @@ var routines = []routine{
 	{"peak", "Span", "peak is N times MR·NR multiply-adds in registers, for the ceiling of the machine.", func(e *emitter) { e.peak() }},
 }
 
-// table returns the Go text of the tier's Kernels in precision p. Fields named after a routine come from the list
-// routines.
+// table returns the Go text of the tier's Kernels in precision p. Fields named after a routine come from routines.
 func (t tier) table(p precision) string {
 	suffix := p.name + t.name
 	mr, nr := t.mr, t.nv*t.bytes/p.bytes

@@ -107,8 +107,7 @@ func (e *emitter) accumulators() [][]reg.VecVirtual {
 }
 
 // sum emits acc ← Σ_{p<k} step(A[:,p], B[p,:]) over packed panels. It advances pa past the k columns of A and pb
-// past the k rows of B, and overwrites k. If prefetch is not nil, it emits the prefetches of each round of the
-// unrolled loop.
+// past the k rows of B, and overwrites k. If not nil, prefetch emits the prefetches of each round.
 func (e *emitter) sum(s step, pa, pb, k reg.GPVirtual, acc [][]reg.VecVirtual, prefetch func()) {
 	const unroll = 4
 	for i := range acc {

@@ -1,6 +1,5 @@
 // Command httpceiling answers each request with a constant after it has read the body. bench/serve_wrk.py measures
-// its rate, to compare mercer serve with net/http itself. The command prints its address and runs until it is
-// killed.
+// its rate, to compare mercer serve with net/http itself. It prints its address.
 package main
 
 import (

@@ -4,8 +4,7 @@
 //	go run ./ptxgen FOLDER     (in folder tools)
 //
 // FOLDER holds NVRTC 11.8: libnvrtc.so.11.2 and libnvrtc-builtins.so.11.8. The generated files are checked in;
-// ptxgen_test.go fails if they differ from the program's output or, without NVRTC, if the hash of the sources has
-// changed.
+// ptxgen_test.go fails if they differ from the program's output or, without NVRTC, if the sources have changed.
 package main
 
 import (

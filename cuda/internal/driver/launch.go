@@ -7,8 +7,8 @@ import (
 )
 
 // Args holds the arguments of a device function, packed as C aligns them, for any number of launches: the driver
-// copies the arguments before Launch returns. Create Args with NewArgs, because the driver gets addresses inside of
-// Args.
+// copies the arguments before Launch returns. NewArgs makes Args that do not move, because the driver gets
+// addresses inside.
 type Args struct {
 	buf   [4096]byte
 	size  uintptr

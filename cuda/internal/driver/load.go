@@ -77,8 +77,8 @@ func (l loader) caller() func(s *Symbol, args ...uintptr) int32 {
 }
 
 // openFirst opens a file in the first of the folders where this succeeds. The folder "" means the system's loader,
-// and the folder of MERCER_CUDA_LIBDIR is tried before all folders. If no folder has the file, openFirst opens its
-// dependencies, if possible from the same folder, and tries again. The error lists every path that was tried.
+// and the folder of MERCER_CUDA_LIBDIR is tried before all folders. If the file cannot be opened, openFirst opens
+// its dependencies, if possible from the same folder, and tries again. The error lists every path that was tried.
 func (l loader) openFirst(file string, dependencies, folders []string) (handle uintptr, path string, err error) {
 	if dir := l.env(EnvLibraries); dir != "" {
 		folders = append([]string{dir}, folders...)

@@ -51,8 +51,7 @@ func (e *Error) OutOfMemory() bool {
 	return e.Code == code
 }
 
-// Failed handles a failed call of cuBLAS or cuSOLVER. It returns whether to repeat the call, and otherwise the
-// error.
+// Failed handles a failed call of cuBLAS or cuSOLVER. It returns whether to repeat the call, or else the error.
 type Failed func(e *Error) (retry bool, err error)
 
 // call calls f, and repeats the call as long as handle returns retry = true.

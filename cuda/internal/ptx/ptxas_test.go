@@ -15,8 +15,7 @@ import (
 )
 
 // TestRegisters checks that ptxas of CUDA 11.8 accepts the PTX for every target, and that the functions use only
-// registers. Functions that need the interpreter may use at most 3 KB of local memory per thread, 0.8 GB on an
-// H200.
+// registers. Functions that need the interpreter may use at most 3 KB of local memory per thread.
 func TestRegisters(t *testing.T) {
 	toolkit := os.Getenv("MERCER_CUDA_TOOLKIT")
 	if toolkit == "" {
