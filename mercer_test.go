@@ -485,8 +485,8 @@ func anyLearner[M learners.Model](t *testing.T, name string, l mercer.Learner[M]
 	}
 }
 
-// TestTableOfKernelValues checks that a table of texts and a table of their Gram matrix give the predictions Σ_i
-// α_i k(x_i, x) with (K + λI)α = y, also after saving. k counts the letters that two texts share.
+// TestTableOfKernelValues checks that a table of texts and a table of their Gram matrix give the same predictions
+// f(x) = Σ_i α_i k(x_i, x) with (K + λI)α = y, also after saving. k counts the letters that two texts share.
 func TestTableOfKernelValues(t *testing.T) {
 	k := mat.NewSymDense(3, []float64{1, 0, 1, 0, 1, 1, 1, 1, 2})
 	alpha, err := mercer.Solve(t.Context(), k, 0.5, mat.NewVecDense(3, []float64{1, -2, 3}), mercer.Options{})
@@ -570,7 +570,7 @@ func (q *gatedQueue) Potrf(ul backend.Uplo, a backend.Matrix[float64]) error {
 }
 
 // prepared calls visit with each model that factorizes a matrix when its first interval or standard deviation is
-// requested, which the function `first` does on dev.
+// requested. The function `first` makes that request on dev.
 func prepared(t *testing.T, visit func(t *testing.T, dev *gated, m *mercer.Model[learners.Model], first func(context.Context) error, factorizations int64)) {
 	inner, err := backend.Open("cpu", backend.Config{})
 	if err != nil {

@@ -168,8 +168,7 @@ func TestClassesOfATable(t *testing.T) {
 	}
 }
 
-// TestTextsOfATable checks that a model of texts accepts rows with the column of texts, and its intervals after
-// loading.
+// TestTextsOfATable checks that a model of texts accepts rows with texts, and has the same intervals after loading.
 func TestTextsOfATable(t *testing.T) {
 	texts := []string{"ab", "abc", "b", "bca", "ca"}
 	k, err := objects.Parse("spectrum(length=1)")

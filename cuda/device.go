@@ -22,7 +22,7 @@ type device struct {
 	memory memory
 	closed atomic.Bool
 
-	// borrowed means that another program owns the context, so that Close does not release it. The reference
+	// borrowed means that the device does not own its context, so that Close does not release it. The reference
 	// `owner` prevents the garbage collection of the context's owner.
 	borrowed bool
 	owner    any

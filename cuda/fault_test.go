@@ -278,8 +278,7 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// TestNoCode checks that PTX is loaded if the driver rejects the compiled code, but not after a lack of memory or
-// context.
+// TestNoCode checks that PTX is loaded if the driver rejects the compiled code, but not after other errors.
 func TestNoCode(t *testing.T) {
 	Need(t)
 	if required.Names("cuda") {
@@ -357,7 +356,7 @@ func TestCodeOfDevelopers(t *testing.T) {
 }
 
 // TestFaultOfOneCall checks that the device remains usable after a launch that requested too many resources (701),
-// a call that is not permitted (800) and a call during a stream capture (900). After an illegal address (700)and
+// a call that is not permitted (800) and a call during a stream capture (900). After an illegal address (700) and
 // three other errors, the device must be lost, and the error must say what to do.
 func TestFaultOfOneCall(t *testing.T) {
 	Need(t)

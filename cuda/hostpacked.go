@@ -366,8 +366,7 @@ func (h *hostPacked[T]) symm(q *queue[T], alpha T, b *matrix[T], beta T, c *matr
 	})
 }
 
-// splitPanel divides a panel into the square on the diagonal and the rows below it, and divides the rows of b
-// likewise.
+// splitPanel divides a panel into the square on the diagonal and the rows below, and the rows of b likewise.
 func (h *hostPacked[T]) splitPanel(p panel[T], m, b *matrix[T]) (square, below, b1, b2 *matrix[T]) {
 	end := p.first + p.cols
 	return m.window(0, 0, p.cols, p.cols), m.window(p.cols, 0, p.rows-p.cols, p.cols),

@@ -73,9 +73,10 @@ func TestSolvesByInverses(t *testing.T) {
 				t.Fatal(err)
 			}
 			m.Free()
-			// The residual of a block of order m is at most γ_m(s + s²)·size, where γ_m ≈ mu, s bounds the norms of
-			// |L||L⁻¹| and |L⁻¹||L|, and size bounds the right-hand side of the block (Higham 2002, sections 3.5
-			// and 8.1). Products with other blocks are sums of n terms. The factor 2 covers terms of second order.
+			// The residual of a block of order m is at most γ_m(s + s²)·size, where γ_m ≈ mu with the unit roundoff
+			// u, s bounds the norms of |L||L⁻¹| and |L⁻¹||L|, and size bounds the right-hand side of the block
+			// (Higham 2002, sections 3.5 and 8.1). Products with other blocks are sums of n terms. The factor 2
+			// covers terms of second order.
 			s := skeel(l)
 			const u = 0x1p-24
 			for j := range columns {

@@ -108,9 +108,9 @@ var (
 	l4   = properties{name: "L4", processors: 58, major: 8, minor: 9, ratio: 64, clock: 2.04e9, bandwidth: 2 * 6251e6 * 192 / 8}
 )
 
-// TestRatesOfCards checks that the rates computed from the clocks of a card are those in NVIDIA's tables: for
-// products in float64 and float32 and the memory, 67 TFLOP/s, 67 TFLOP/s and 4.8 TB/s on an H200, and 0.47 TFLOP/s,
-// 30 TFLOP/s and 0.3 TB/s on an L4.
+// TestRatesOfCards checks that the rates computed from the clocks of a card are those in NVIDIA's tables. On an
+// H200 these are 67 TFLOP/s in float64 and in float32, and 4.8 TB/s. On an L4 they are 0.47 TFLOP/s, 30 TFLOP/s and
+// 0.3 TB/s.
 func TestRatesOfCards(t *testing.T) {
 	checkRate := func(name string, got, want float64) {
 		if math.Abs(got/want-1) > 0.05 { // NVIDIA's tables are rounded and assume the maximum clocks

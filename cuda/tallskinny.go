@@ -12,8 +12,8 @@ const (
 	thinRowsPerThread = 4
 )
 
-// thinBlocks is the desired number of blocks of threads, enough to occupy every multiprocessor. The division of the
-// sums into shares depends only on the shapes of the matrices.
+// thinBlocks is the desired number of blocks of threads, enough to occupy every multiprocessor. The division of
+// sums into shares depends only on the shapes, so that results do not depend on the device.
 const thinBlocks = 4096
 
 // tallSkinny describes how a product with an m × k matrix is divided among blocks of threads.

@@ -132,9 +132,9 @@ var valid = map[string]string{
 	"accuracy": "1e6", "bound": "true", "keep-default-na": "false", "decimal": ".", "thousands": ",", "delimiter": ",",
 }
 
-// TestAdviceCanBeFollowed checks the advice in the errors of the library for every command and every learner: they
-// must have the flag or parameter that the advice names, and a call with it must not end with a usage error. In Go,
-// the error of a learner must name only parameters of this learner.
+// TestAdviceCanBeFollowed checks the advice in errors of the library for every command and every learner. The flag
+// or parameter that the advice names must exist, and a call with it must not end with a usage error. In Go, the
+// error of a learner must name only parameters of this learner.
 func TestAdviceCanBeFollowed(t *testing.T) {
 	var advice []string
 	for _, text := range sourceTexts(t, librarySources...) {

@@ -63,7 +63,8 @@ func (p *modelOutput) add(q modelOutput) {
 	}
 }
 
-// peakBytes returns the largest memory of p in bytes during a call of add, which copies each array to 5/4 of its size.
+// peakBytes returns the largest memory of p in bytes during a call of add, which copies each array to one of 5/4
+// the size.
 func (p *modelOutput) peakBytes() (bytes int64) {
 	for _, m := range p.matrices() {
 		if *m != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// completed lists command lines, in which "\t" is the tab key, with which the shell must call mercer with args.
+// completed lists typed command lines, in which "\t" is the tab key. For each line, the shell must call mercer with
+// args.
 var completed = []struct {
 	typed string
 	args  []string

@@ -372,8 +372,7 @@ func (e *explanation) cards() (list []webpage.Card) {
 	return list
 }
 
-// table returns the importances and effects for an output, with a head as its first row, and the format of its
-// columns.
+// table returns the importances and effects for an output, with a head as first row, and the format of its columns.
 func (e *explanation) table(output int) (table [][]string, format string) {
 	head, format := []string{"column"}, "l"
 	if e.Columns[0].Importance != nil {

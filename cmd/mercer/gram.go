@@ -28,8 +28,8 @@ func (f *tableFlags) precomputed(text string, stream bool) (bool, error) {
 	return true, nil
 }
 
-// holdOut splits the rows of a table into train and test, which has the given fraction of the rows and is nil if
-// that is 0. For a Gram matrix, train has only the columns of the training rows.
+// holdOut splits the rows of a table into train and test. test has the given fraction of the rows, and is nil if
+// fraction is 0. For a Gram matrix, train has only the columns of the training rows.
 func holdOut(flag, purpose string, table *dataset.Table, fraction float64, seed uint64, r dataset.Rules) (train, test *dataset.Table, err error) {
 	if fraction == 0 {
 		return table, nil, nil

@@ -98,8 +98,8 @@ func TestHelpListsNoFlagThatIsRefused(t *testing.T) {
 	}
 }
 
-// TestHelpOfAModelListsWhatItKnows checks that the help of predict and evaluate with --model lists a flag that only
-// some models support only if this model supports it.
+// TestHelpOfAModelListsWhatItKnows checks the flags that only some models support: the help of predict and evaluate
+// with --model lists such a flag only if this model supports it.
 func TestHelpOfAModelListsWhatItKnows(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("t.csv", []byte("a,y,c\n0,1,u\n1,2,u\n2,0,v\n3,4,v\n4,3,v\n5,1,u\n"), 0o666); err != nil {

@@ -70,8 +70,8 @@ type hintGroup struct {
 	texts  []string // the texts shown for the points; nil means their coordinates
 }
 
-// The library that draws the SVG has no groups. A hintGroup draws two texts, groupBegin with the name of the group
-// and groupEnd, which the function grouped replaces by tags.
+// The library that draws the SVG has no groups. A hintGroup draws the texts groupBegin, with the name of the group,
+// and groupEnd. The function grouped replaces them by tags.
 const (
 	groupBegin = "\x02begin "
 	groupEnd   = "\x02end"

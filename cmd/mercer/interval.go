@@ -48,8 +48,8 @@ type cover struct {
 	sets         *mat.Dense // prediction sets: n×K matrix whose element (i, k) is 1 if class k is in the set of row i
 }
 
-// coverOf returns the prediction intervals or sets of the encoded rows x with the predictions values. If level is
-// 0, c is empty.
+// coverOf returns the prediction intervals or sets of the encoded rows x. values holds the predictions for x. If
+// level is 0, c is empty.
 func (a *app) coverOf(ctx context.Context, dev backend.Device, b modelfile.Bundle, x mat.Matrix, values *mat.Dense, level float64) (c cover, err error) {
 	if level == 0 {
 		return c, nil

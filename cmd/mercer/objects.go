@@ -222,8 +222,7 @@ func (a *app) trainingPoints(ctx context.Context, source string, k objects.Kerne
 	return densePoints(source, h, err)
 }
 
-// complete computes, if needsKernel is true, the kernel values among the training objects of a model of texts or
-// trees.
+// complete computes, if needsKernel, the kernel values among the training objects of a model of texts or trees.
 func (a *app) complete(ctx context.Context, b modelfile.Bundle, needsKernel bool) (modelfile.Bundle, error) {
 	if !needsKernel {
 		return b, nil

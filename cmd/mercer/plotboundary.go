@@ -175,8 +175,8 @@ func (a *app) plotBoundary(ctx context.Context, c *cobra.Command, f *modelFlags,
 	return picture{title: fmt.Sprintf("%s over %s and %s", title, xName, yName), rows: [][]*panel{{p}}}, nil
 }
 
-// titleOf returns the name of the learner as the title of a picture of boundaries. For a single model, kernel is ",
-// " followed by the kernel with rounded numbers; otherwise it is "".
+// titleOf returns the name of the learner as the title of a picture of boundaries. For a single model, kernel is a
+// comma and the kernel with rounded numbers; otherwise it is "".
 func titleOf(list []drawnModel, values string) (title, kernel string) {
 	m := list[0].b.Model
 	switch k, ok := m.(interface{ Kernel() kernels.Kernel }); {

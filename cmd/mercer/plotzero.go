@@ -65,8 +65,8 @@ func newZeroLevel(r raster, m learners.Model, classes learners.Classes, x *mat.D
 	return l, nil
 }
 
-// neighborSign returns the sign of f at the neighbors of a point (i, j) on a line f = 0, or −1, the sign of the
-// class that is predicted for f = 0, if the neighbors have both signs.
+// neighborSign returns the sign of f at the neighbors of a point (i, j) on a line f = 0. If the neighbors have both
+// signs, it returns −1, the sign of the class that is predicted for f = 0.
 func (l *zeroLevel) neighborSign(i, j int, zero []bool) int {
 	sum, signs := 0, 0
 	for _, d := range [][2]int{{0, -1}, {0, 1}, {-1, 0}, {1, 0}} {

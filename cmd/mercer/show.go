@@ -200,8 +200,7 @@ func plainColumns(b modelfile.Bundle) []column {
 	return list
 }
 
-// featureWeights returns the weights of a linear model, largest magnitude first, and the intercept in units of the
-// table.
+// featureWeights returns the weights of a linear model, largest first, and the intercept in units of the table.
 func featureWeights(parts learners.Parts, columns []column) ([]weightOfFeature, []float64) {
 	list := make([]weightOfFeature, len(columns))
 	intercept := slices.Clone(parts.Intercept)

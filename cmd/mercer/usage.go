@@ -79,8 +79,8 @@ func withoutDevice(c *cobra.Command) *cobra.Command {
 	})
 }
 
-// badValue returns an error for an empty value, which an unset shell variable may cause, unless it has a meaning,
-// and if the value of a flag is the next flag.
+// badValue returns an error for an empty value without a meaning, which an unset shell variable may cause, and for
+// a value that is the next flag.
 func badValue(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		value := f.Value.String()

@@ -124,8 +124,7 @@ type weighted struct {
 	factors []float64
 }
 
-// reweightRows is the method reweight for samples that are read in passes. --class-weight balanced takes an extra
-// pass.
+// reweightRows is the method reweight for samples read in passes. --class-weight balanced takes an extra pass.
 func (f *weightFlags) reweightRows(ctx context.Context, data solvers.Rows, names []string) (solvers.Rows, error) {
 	if len(f.classes) == 0 {
 		return data, nil

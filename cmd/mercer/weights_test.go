@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// commandIn returns a function that runs the command, with the path of the folder for @ in the arguments, and
-// checks its exit status.
+// commandIn returns a function that runs the command and checks its exit status. In the arguments, @ stands for the
+// path of the folder.
 func commandIn(t *testing.T, folder string) func(code int, args ...string) (stdout, stderr string) {
 	return func(code int, args ...string) (string, string) {
 		t.Helper()

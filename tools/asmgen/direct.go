@@ -61,7 +61,7 @@ func (e *emitter) tileOf(rows, nv int) [][]reg.VecVirtual {
 	return acc
 }
 
-// sumDirect emits acc ← acc ± Σ_{p<k} a_p b_pfor columns a_p of the broadcast operand and rows b_p of the other
+// sumDirect emits acc ← acc ± Σ_{p<k} a_p b_p for columns a_p of the broadcast operand and rows b_p of the other
 // operand, ldb bytes apart. It advances pa and pb, and destroys k.
 func (e *emitter) sumDirect(add bool, acc [][]reg.VecVirtual, s strides, pa, pb, k, ldb reg.GPVirtual, m columnMask) {
 	loop, done := e.label("sum"), e.label("summed")

@@ -97,8 +97,8 @@ func (e *emitter) addProducts(sums []reg.VecVirtual, n reg.GPVirtual, operands [
 	return sums
 }
 
-// foldedUnlessFew returns the sum of the two halves of each vector of v, or zeros if the rows have fewer than
-// minElements elements, and v is not initialized.
+// foldedUnlessFew returns the sum of the two halves of each vector of v. If the rows have fewer than minElements
+// elements, v is not initialized, and foldedUnlessFew returns zeros.
 func (e *emitter) foldedUnlessFew(v []reg.VecVirtual, minElements int) []reg.VecVirtual {
 	few, end := e.label("few"), e.label("folded")
 	e.CMPQ(e.paramAt("n"), operand.U8(minElements))

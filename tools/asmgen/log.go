@@ -50,7 +50,7 @@ func (d doubles) significand(x reg.VecVirtual) (k, m reg.VecVirtual) {
 //     the polynomial logCoefficients.
 //   - The terms k ln 2, 2s and ⅔s³ are summed in pairs of float64 (Dekker 1971; Muller et al., Handbook of
 //     Floating-Point Arithmetic, 2nd edition 2018, sections 4.3 and 11.4).
-//   - The rounding error of s, (f − s(2+f))/(2+f), is multiplied by the derivative of artanh, 1/(1−s²).
+//   - The rounding error of s, (f − s(2+f))/(2+f), enters the sum multiplied by the derivative of artanh, 1/(1−s²).
 func (d doubles) logarithm(x, xLow reg.VecVirtual) (high, low reg.VecVirtual) {
 	tiny := d.compare(x, less, d.num(0x1p-1022))
 	k, m := d.significand(d.choice(tiny, d.mul(x, d.num(0x1p54)), x))

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// TestEncodings checks that LLVM's assembler encodes the comment of each encoded arm64 instruction in the same way.
+// TestEncodings checks that LLVM's assembler gives the encoding of each encoded arm64 instruction for its comment.
 func TestEncodings(t *testing.T) {
 	assembler, err := exec.LookPath("llvm-mc")
 	if err != nil {

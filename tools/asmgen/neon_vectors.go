@@ -496,8 +496,7 @@ func (l *lowering) isConstant(op operand.Op) bool {
 	return false
 }
 
-// comparison sets the lanes of ops[3] to ones where ops[2] and ops[1] satisfy the predicate ops[0], otherwise to
-// zeros.
+// comparison sets the lanes of ops[3] to ones where ops[2] and ops[1] satisfy the predicate ops[0], or else to zeros.
 func (l *lowering) comparison(i *ir.Instruction) error {
 	ops := i.Operands
 	n, _ := immediate(ops[0])
@@ -592,7 +591,7 @@ type columns struct {
 }
 
 // unless emits a jump that is taken if a lane is not in the range. For constant bits, it only returns whether this
-// is so.
+// holds.
 func (c columns) unless(lane int, label string) bool {
 	if n, ok := immediate(c.bits); ok {
 		return n>>(c.first+lane)&1 == 0

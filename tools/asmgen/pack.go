@@ -58,8 +58,8 @@ func (e *emitter) packCopy(w int) {
 	e.RET()
 }
 
-// packTranspose emits the packing of one panel of w contiguous rows and K columns, a multiple of 8, in blocks of 4
-// × 4. The last block of rows overlaps its predecessor.
+// packTranspose emits the packing of one panel of w contiguous rows and K columns, a multiple of 8, in blocks of
+// 4 × 4. The last block of rows overlaps its predecessor.
 func (e *emitter) packTranspose(w int) {
 	args := e.args()
 	src, dst, k, lda := e.field(args, offA), e.field(args, offC), e.field(args, offK), e.field(args, offLda)

@@ -41,8 +41,8 @@ const reduceLimit = 0x1p30
 //
 // This is Cody and Waite's reduction with ½π in three parts, of full precision because of fused multiply-adds
 // (Muller et al. 2018, section 10.2). y − n·halfPi1 is exact. Near a multiple of ½π, n·halfPi2 is larger than this
-// difference; it and the difference minus it are therefore computed as sums of two numbers. The truncation error is
-// n·2^−163 ≤ 2^−132, and no float64 below 2³¹ is nearer than about 2^−62 to a multiple of ½π.
+// difference; n·halfPi2, and the difference minus n·halfPi2, are therefore each computed as the sum of two numbers.
+// The truncation error is n·2^−163 ≤ 2^−132, and no float64 below 2³¹ is nearer than about 2^−62 to a multiple of ½π.
 func (d doubles) reduced(y reg.VecVirtual, double bool) (quadrant, r, low reg.VecVirtual) {
 	const magic = 0x1.8p52
 	quadrant = d.fma(y, d.num(2/math.Pi), d.value(magic))
