@@ -68,7 +68,7 @@ type shownModel struct {
 	cells []string // names of the columns whose values are printed for each point
 }
 
-// maxWeights limits the weights that show stores, and the coefficients from which it computes them, to 96 MB in total.
+// maxWeights limits the weights that show stores, and the coefficients from which it computes them, to 96 MiB in total.
 var maxWeights = 1 << 22
 
 // weightOfFeature is a row in the table of weights of a linear model.
