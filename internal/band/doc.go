@@ -4,10 +4,10 @@
 // is the first stage of a two-stage reduction to tridiagonal form. Then B + λI = LLᵀ costs O(n·width²) for each λ
 // (factor.go), and (A + λI)⁻¹ = Q (B + λI)⁻¹ Qᵀ (band.go).
 //
-// A one-stage reduction to tridiagonal form takes more time, because it is limited by the memory bandwidth: at n =
-// 4,000 17 times as long as a Cholesky factorization on two cores (15 GB/s, November 2026). The second stage of a
-// two-stage reduction adds 2n³ operations to every use of Q (Ballard, Demmel and Knight 2012). Here all O(n³)
-// operations are products of matrices: 4n³/3 operations for B, and as many for Q if it is formed.
+// A one-stage reduction to tridiagonal form takes more time, because the memory bandwidth limits it. At order
+// 4,000 it takes 17 times as long as a Cholesky factorization on two cores (15 GB/s, November 2026). The second
+// stage of a two-stage reduction adds 2n³ operations to every use of Q (Ballard, Demmel and Knight 2012). Here all
+// O(n³) operations are products of matrices: 4n³/3 operations for B, and as many for Q if it is formed.
 //
 // Columns are reduced in panels, as in Dongarra, Hammarling and Sorensen (1989) for the tridiagonal form: the
 // panel of width b below the diagonal block is QR-factored,

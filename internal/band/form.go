@@ -185,8 +185,8 @@ func (f *form) triangleOf(v backend.Matrix[float64], tau []float64, scratch back
 	return h, nil
 }
 
-// update computes A ← HᵀAH for the lower triangle of the unreduced part of A. Syrk computes V Wᵀ + W Vᵀ as ½(XXᵀ −
-// YYᵀ) with X = cV + W/c and Y = cV − W/c, where c makes cV and W/c equally large.
+// update computes A ← HᵀAH for the lower triangle of the unreduced part of A. Syrk computes V Wᵀ + W Vᵀ as
+// ½(XXᵀ − YYᵀ) with X = cV + W/c and Y = cV − W/c, where c makes cV and W/c equally large.
 func (f *form) update(a, v, t backend.Matrix[float64]) error {
 	b := f.b
 	m, width := v.Dims()

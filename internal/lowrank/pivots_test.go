@@ -78,8 +78,7 @@ func TestPivotedFactor(t *testing.T) {
 				for i := range 60 {
 					trace += residual.At(i, i)
 				}
-				// The computed factorization is exact for a matrix that differs from K by at most (k+1)ε‖K‖
-				// (Higham 2002, theorem 10.3).
+				// The computed factors are exact for a matrix within (k+1)ε tr K of K (Higham 2002, theorem 10.3).
 				bound := numeric.Epsilon * 8 * float64(rank+1) * mat.Trace(gram)
 				if math.Abs(trace-residualTrace) > bound {
 					t.Errorf("%s, rank %d: the trace of K − FFᵀ is %v, the host finds %v", name, rank, residualTrace, trace)

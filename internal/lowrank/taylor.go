@@ -151,8 +151,8 @@ func (s series) tail(norm2 float64, q int) float64 {
 		if head < 0.5 {
 			return s.weight * (1 - head)
 		}
-		// 1 − head would cancel. Sum the terms above q instead. They decrease from about q+1 on, because head ≥ ½
-		// implies that ‖u‖² is at most about q+1.
+		// 1 − head would cancel. Sum the terms above q instead. They decrease from about q+1 on, because ‖u‖² is
+		// at most about q+1 if head ≥ ½.
 		sum := 0.0
 		for p := q + 1; term > numeric.Epsilon/8*sum; p++ {
 			term *= norm2 / float64(p)

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// The functions below estimate the number of iterations of conjugate gradients with the Taylor preconditioner P =
-// FFᵀ + D, where F holds the monomials of degree at most q and D = λW⁻¹ + diag(K − FFᵀ), from the spectrum of
+// The functions below estimate the number of iterations of conjugate gradients with the Taylor preconditioner
+// P = FFᵀ + D, where F holds the monomials of degree at most q and D = λW⁻¹ + diag(K − FFᵀ), from the spectrum of
 //
 //	R = D^-½ (K + λW⁻¹ − FFᵀ) D^-½
 //

@@ -226,8 +226,8 @@ func (c *coordinate) newton(s *lassoState, mu float64, active []int) (zero int, 
 	return zero, len(crossed) == 0
 }
 
-// alongNull minimizes ‖w‖₁ along each null direction of the factor, a change z of the weights of active with Xz =
-// 0, along which sweeps converge slowly. The minimum makes a weight 0, which remains 0 in the later directions.
+// alongNull minimizes ‖w‖₁ along each null direction of the factor, a change z of the weights of active with
+// Xz = 0. Sweeps converge slowly along z. The minimum makes a weight 0, which remains 0 in the later directions.
 // alongNull reports whether a weight has become 0.
 func (c *coordinate) alongNull(s *lassoState, active []int) (zeroed bool) {
 	directions := c.factor.null()

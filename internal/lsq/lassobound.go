@@ -15,8 +15,8 @@ const (
 	boundSteps = 200
 )
 
-// bounded minimizes ½‖y − Xw‖² subject to ‖w‖₁ ≤ θ. It returns w and the μ for which the minimum w(μ) of ½‖y −
-// Xw‖² + μ‖w‖₁ is the same. μ is 0 if the bound is not active.
+// bounded minimizes ½‖y − Xw‖² subject to ‖w‖₁ ≤ θ. It returns w and the μ for which the minimum w(μ) of the sum
+// ½‖y − Xw‖² + μ‖w‖₁ is the same. μ is 0 if the bound is not active.
 //
 // ‖w(μ)‖₁ is continuous, nonincreasing and piecewise linear in μ (Osborne, Presnell and Turlach 2000). The method
 // decreases μ from ‖Xᵀy‖_∞, where w = 0, until ‖w(μ)‖₁ > θ. Then it solves ‖w(μ)‖₁ = θ by the secant method in the

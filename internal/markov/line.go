@@ -361,8 +361,8 @@ func (l *Line) Inverse() []float64 {
 	return d
 }
 
-// smooth calls visit for the points in descending order, with the index i of the point, the diagonal element of (K
-// + D)⁻¹, and the covariance n of the smoothing errors of the state for the values from point i on.
+// smooth calls visit for the points in descending order, with the index i of the point, the diagonal element of
+// (K + D)⁻¹, and the covariance n of the smoothing errors of the state for the values from point i on.
 func (l *Line) smooth(visit func(i int, inverse float64, n *matrix)) {
 	var n matrix
 	for i := len(l.x) - 1; i >= 0; i-- {

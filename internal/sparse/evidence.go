@@ -422,8 +422,8 @@ func firstLength(step []float64) float64 {
 //	2H_ββ = β‖t − Φμ‖² + Σ_j α_j(Σ_jj − M_jj) − 2μᵀAv
 //
 // If this matrix is not positive definite, H is its expectation without the elements H_jβ (Patterson and Thompson
-// 1971, Recovery of inter-block information when block sizes are unequal). Its elements for the α are ½(δ_jk −
-// √(α_jα_k)Σ_jk)².
+// 1971, Recovery of inter-block information when block sizes are unequal). Its elements for the α are
+// ½(δ_jk − √(α_jα_k)Σ_jk)².
 func (e *evidence) newton(alpha []float64) (step []float64, slope float64, err error) {
 	k := len(alpha)
 	g, h := backend.NewHost[float64](k+1, 1), backend.NewHost[float64](k+1, k+1)

@@ -35,8 +35,8 @@ type Posterior struct {
 	Scale  []float64
 	Unit   bool
 	Lambda float64 // λ of the penalty
-	// Quadratic holds Σ w_i (y_i − φ_iᵀβ − b)²/λ + βᵀSβ of each output. For Centers, ResidualTrace is Σ w_i
-	// (k(x_i, x_i) − φ_iᵀS⁻¹φ_i).
+	// Quadratic holds Σ w_i (y_i − φ_iᵀβ − b)²/λ + βᵀSβ of each output. For Centers, ResidualTrace is the sum
+	// Σ w_i (k(x_i, x_i) − φ_iᵀS⁻¹φ_i).
 	Quadratic     []float64
 	ResidualTrace float64
 	// Log is the log marginal likelihood log p(Y), summed over the outputs, for s² = Quadratic/N, or for s² = 1 if

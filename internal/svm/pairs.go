@@ -13,10 +13,10 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Pairs specifies the machines of all pairs of K classes. For two classes p < q, f and b minimize ½‖f‖² + C Σ w_i
-// max(1 − y_i(f(x_i) + b), 0) over the rows of both classes, with y_i = −1 for class p and 1 for class q. If Nu is
-// not 0, f, b and the margin ρ minimize ½‖f‖² + Σ w_i max(ρ − y_i(f(x_i) + b), 0) − Nu ρ Σw, and Solve divides f,
-// b and ρ by ρ, which gives the machine for C = 1/ρ.
+// Pairs specifies the machines of all pairs of K classes. For two classes p < q, f and b minimize the objective
+// ½‖f‖² + C Σ w_i max(1 − y_i(f(x_i) + b), 0) over the rows of both classes, with y_i = −1 for class p and 1 for
+// class q. If Nu is not 0, f, b and the margin ρ minimize ½‖f‖² + Σ w_i max(ρ − y_i(f(x_i) + b), 0) − Nu ρ Σw, and
+// Solve divides them by ρ, which gives the machine for C = 1/ρ.
 type Pairs struct {
 	Kernel  kernels.Kernel
 	X       numeric.Points
@@ -43,7 +43,7 @@ const workers = 8
 const sharedFeatures = 64
 
 // Allot limits the caches of all pairs of classes that are solved at the same time to half of the memory that the
-// fit may take. It makes the pairs share k(X, X) if this is faster and the matrix fits in half of one cache.
+// fit may take. It makes the pairs share k(X, X) if this is faster and the memory suffices.
 func (f *Pairs) Allot(dev backend.Device, memory int64) {
 	n, cacheMemory := int64(f.X.Rows), CacheWithin(dev, memory, math.MaxInt64)
 	shareGram := len(f.Rows) > 2 && f.X.Sparse == nil && f.X.Cols >= sharedFeatures && 8*n*n <= min(f.Params.Cache, cacheMemory)/2

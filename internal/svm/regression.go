@@ -46,9 +46,9 @@ func Regression(k kernels.Kernel, x numeric.Points, t Tube) *Problem {
 	return p
 }
 
-// OneClass returns the quadratic program for the support of a distribution, where f and b minimize ½‖f‖² + Σ w_i
-// max(−b − f(x_i), 0) + nu Σw b. The solver selects the largest optimal b, so that the samples with f(x) + b < 0
-// have at most a fraction nu of the total weight.
+// OneClass returns the quadratic program for the support of a distribution, where f and b minimize the objective
+// ½‖f‖² + Σ w_i max(−b − f(x_i), 0) + nu Σw b. The solver selects the largest optimal b, so that the samples with
+// f(x) + b < 0 have at most a fraction nu of the total weight.
 func OneClass(k kernels.Kernel, x numeric.Points, weights []float64, nu float64) *Problem {
 	n := x.Rows
 	p := &Problem{Kernel: k, X: x, Sign: make([]float64, n), P: make([]float64, n), C: weights, Alpha: make([]float64, n), Inside: true}

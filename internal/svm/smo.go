@@ -711,8 +711,8 @@ func (s *smo) result() (*Result, error) {
 
 // duality returns the duality gap: the primal objective minus the dual objective. The primal is the smaller value
 // of those at (f, b) and at (t·f, t·b), where t is the smallest number ≥ 1 for which the hinge loss of two classes
-// is 0. Let s_i be the sign and p_i the linear coefficient of dual variable i, and F_i = f(x_i). With g_i = t
-// s_i(F_i + b) + p_i the gap is
+// is 0. Let s_i be the sign and p_i the linear coefficient of dual variable i, F_i = f(x_i), and
+// g_i = t s_i(F_i + b) + p_i. The gap is
 //
 //	½(t − 1)²‖f‖² + Σ_i max(α_i g_i, (α_i − c_i) g_i)
 func (s *smo) duality(res *Result) float64 {

@@ -27,9 +27,9 @@ func NewKernel(k kernels.Kernel) *Kernel {
 	return e
 }
 
-// Steps estimates the time of System.Bound for n points of d features, in units of about 4 ns. A pair takes 20
-// units for each operation of the kernel's program, and for each feature 1 unit for an unscaled xᵀz, ‖x−z‖² or
-// ‖x−z‖₁, and otherwise 30 units, for each frequency of the statistic if it has frequencies.
+// Steps estimates the time of System.Bound for n points of d features, in units of about 4 ns. Each pair of points
+// takes 20 units for each operation of the kernel's program. Each feature takes 1 unit for an unscaled xᵀz, ‖x−z‖²
+// or ‖x−z‖₁, and 30 units for another statistic, or 30 for each frequency of the statistic.
 func Steps(k kernels.Kernel, n, d int) float64 {
 	p := kernels.Compile(k)
 	steps := 20 * float64(len(p.Code))

@@ -15,8 +15,8 @@ import (
 // of omega. The arguments cos and sin are the kernels cos zᵀx and sin zᵀx. In the formulas of Roundoff, √k(x, x)
 // is 1.
 //
-// The error of a function is at most the error of the computed angle ω_jᵀx, γ_(d+3)‖ω_j‖‖x‖, plus 2 functionUlps +
-// 8 roundings of numbers of magnitude 1 and of the angle.
+// The error of a function is at most the error of the computed angle ω_jᵀx, γ_(d+3)‖ω_j‖‖x‖, plus
+// 2 functionUlps + 8 roundings of numbers of magnitude 1 and of the angle.
 func NewWaves(omega numeric.Points, cos, sin kernels.Kernel) *Roundoff {
 	norm := 0.0
 	for j := range omega.Rows {
@@ -57,8 +57,8 @@ func (r *Roundoff) fill(q backend.Backend[float64], dst, x, z backend.Matrix[flo
 // residuals, and h = Φ̃ᵀWr̂ − Pβ.
 //
 //   - The error of β is e = (Φ̃ᵀWΦ̃ + P)⁻¹(Φ̃ᵀW(r − r̂) + h).
-//   - Let ψ = P^−½(φ(x) − φ̄) and F = ‖W^½(r − r̂)‖/2 + ‖h‖/√μ. Then |(φ(x) − φ̄)ᵀe| ≤ ‖ψ‖F, because s/(s² + 1) ≤
-//     1/2 for each singular value s of W^½Φ̃P^−½.
+//   - Let ψ = P^−½(φ(x) − φ̄) and F = ‖W^½(r − r̂)‖/2 + ‖h‖/√μ. Then |(φ(x) − φ̄)ᵀe| ≤ ‖ψ‖F, because
+//     s/(s² + 1) ≤ 1/2 for each singular value s of W^½Φ̃P^−½.
 //   - ‖P^−½φ(x)‖ is at most √(k(x, x)/λ) for P = λ(k(x_j, x_l)) and a positive semidefinite k. For P = λI it is at
 //     most ‖x‖/√λ for the coordinates, and √(D/λ) for D cosines and D sines.
 //   - The formulas of ErrorBound hold for N = 2F/√λ, or N = 2F/√(λ/D) for cosines and sines.
@@ -352,8 +352,8 @@ func (w *primalRounded) set(target *TargetBound, low, floor, residual, gradient 
 // bySums returns a bound for the solution of the normal equations Hβ = z from the sums H and z, without the
 // samples.
 //
-// In the notation of Rounded, the error of β is e = H⁻¹h with h = z − Hβ, and |(φ(x) − φ̄)ᵀe| ≤ ‖ψ‖‖h‖/√μ. Let ρ =
-// √k(x, x), ρ_a = √k(x_a, x_a) and s_a² = Σ w_i φ_a(x_i)² + P_aa. Element a of h has two kinds of errors:
+// In the notation of Rounded, the error of β is e = H⁻¹h with h = z − Hβ, and |(φ(x) − φ̄)ᵀe| ≤ ‖ψ‖‖h‖/√μ. Let
+// ρ = √k(x, x), ρ_a = √k(x_a, x_a) and s_a² = Σ w_i φ_a(x_i)² + P_aa. Element a of h has two kinds of errors:
 //
 //   - Column a of W^½Φ has an error of norm at most e_a = ερρ_a√m. It adds at most e_a(T + B) + s_a B to element a
 //     of h, where B = Σ_b e_b|β_b| and T = √Σ w_i y_i² + Σ_b s_b|β_b|.

@@ -83,8 +83,8 @@ func (r *Roundoff) collect(k kernels.Kernel) {
 	}
 }
 
-// measures calls use(i, m) for the points i = first, …, last−1 of x. For a statistic of kind SqDist, m is ‖x_i −
-// origin‖² with the scales of s. For other kinds, m is Σ_p |x_ip| + |x_ip − origin_p|.
+// measures calls use(i, m) for the points i = first, …, last−1 of x. For a statistic of kind SqDist, m is the
+// number ‖x_i − origin‖² with the scales of s. For other kinds, m is Σ_p |x_ip| + |x_ip − origin_p|.
 func (r *Roundoff) measures(s *kernels.Stat, x *numeric.Points, first, last int, use func(i int, m float64)) {
 	inflation := 1 + float64(x.Cols+4)*0x1p-50
 	if s.Kind == kernels.SqDist && r.origin != nil && s.Scale == nil {
