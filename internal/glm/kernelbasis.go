@@ -21,8 +21,7 @@ import (
 // is logistic regression on the rows of F, with the Hessian FᵀWF + λI. Let S be the pivots of F and L the rows S
 // of F. The α of the model is L⁻ᵀβ at the rows S, and 0 at all other rows.
 
-// jointUnknowns is the maximum order of the Hessian for which Newton's method on the columns of F treats all
-// classes together.
+// jointUnknowns is the maximum order of the Hessian for which Newton's method treats all classes together.
 const jointUnknowns = 4096
 
 func (m *kernelLogit) joint() bool {

@@ -107,8 +107,7 @@ type secant struct {
 	sy       float64
 }
 
-// add appends the step between two points, if the curvature along it exceeds its rounding error.
-// refresh then computes M⁻¹y.
+// add appends the step between two points without M⁻¹y, if the curvature along it exceeds its rounding error.
 func (k secants) add(from, to *point) secants {
 	c := secant{s: addScaled(to.theta, -1, from.theta), y: addScaled(to.gradient, -1, from.gradient)}
 	if c.sy = dot(c.s, c.y); !(c.sy > 1e-14*math.Sqrt(dot(c.s, c.s)*dot(c.y, c.y))) {
@@ -237,8 +236,7 @@ func (l *logit) fullMetric() (m *fullMetric, err error) {
 	return m, b.Upload(m.gram, g)
 }
 
-// offCenter reports whether subtracting the product of the means from XᵀX would lose more than four digits of a
-// diagonal element.
+// offCenter reports whether centering XᵀX after its sum would lose more than four digits of a diagonal element.
 func (l *logit) offCenter() bool {
 	for p, m := range l.mean {
 		if l.total*m*m > 1e4*l.square[p] {

@@ -356,8 +356,7 @@ func (l *logit) pass(shift []float64) (tally, error) {
 	return l.sumTallies(list), b.Upload(l.g, sum)
 }
 
-// blockElements is the number of elements in a block of X (512 KiB) if W has one column. A block stays in the
-// cache of a worker.
+// blockElements is the number of elements in a block of X (512 KiB), which stays in a cache, for W of one column.
 const blockElements = 1 << 16
 
 // unpackedOps is the maximum number of multiplications in a product that package cpu computes without packing X.
@@ -371,8 +370,7 @@ func (l *logit) residualsOf(first, last int, shift []float64) tally {
 	return l.residuals(l.residual.View(first, 0, last-first, l.c), func(r int) int { return first + r }, shift)
 }
 
-// residuals adds shift to the scores f and converts them to residuals. Row r of f belongs to the
-// sample with index sample(r).
+// residuals adds shift to the scores f and converts them to residuals. Row r of f is for sample sample(r).
 func (l *logit) residuals(f backend.Host[float64], sample func(r int) int, shift []float64) tally {
 	p := tally{sums: make([]float64, l.c), right: true}
 	lead, largest := make([]float64, f.Rows), make([]float64, f.Rows)

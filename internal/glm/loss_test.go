@@ -91,8 +91,7 @@ func TestLossOfManyParts(t *testing.T) {
 	}
 }
 
-// plainLoss computes the loss and its gradient sample by sample. The result size is the sum of the absolute values
-// of the terms.
+// plainLoss computes the loss and its gradient sample by sample, and the sum of the absolute terms.
 func plainLoss(p Problem, mean []float64, theta backend.Host[float64]) (value float64, gradient backend.Host[float64], size float64) {
 	d := p.X.Cols
 	gradient = backend.NewHost[float64](d+1, theta.Cols)

@@ -139,8 +139,7 @@ func TestSolverReachesGoal(t *testing.T) {
 	}
 }
 
-// TestSolverStops checks that a solve above its goal gives the reason, also for a right-hand side that is not
-// finite.
+// TestSolverStops checks that a solve above its goal gives the reason, also if a right-hand side is not finite.
 func TestSolverStops(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	d := make([]float64, 40)

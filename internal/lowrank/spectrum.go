@@ -134,8 +134,7 @@ func descendingEigenvalues(ctx context.Context, a numeric.Small) []float64 {
 	return sigma
 }
 
-// numericalRank counts the eigenvalues, sorted in descending order, that exceed rounding error or are NaN. It is
-// at least 1.
+// numericalRank counts the eigenvalues, in descending order, that exceed rounding error or are NaN, at least 1.
 func numericalRank(sigma []float64) int {
 	rank := 1
 	for rank < len(sigma) && !(sigma[rank] <= float64(len(sigma))*numeric.Epsilon*sigma[0]) {
@@ -186,8 +185,7 @@ func (e *Spectrum) eigenvalue(j int) float64 {
 // on a diagonal matrix with the estimated eigenvalues and a right-hand side with equal components. A
 // preconditioner of rank k is assumed to be equivalent to the best preconditioner of rank k/2.
 //
-// For 3,000 rows of seven data sets, 59 of 68 predictions of ten iterations or more were within a third of the
-// true number.
+// Of 68 predictions of ten iterations or more, 59 were within a third of the true number (3,000 rows).
 func (e *Spectrum) Iterations(k int, tol float64) int {
 	if e.lambda == 0 {
 		return e.n

@@ -220,8 +220,7 @@ type monomial struct {
 	repeat float64 // 1/√(t+1) for the exponent t of the last feature: the factor when the product repeats this feature
 }
 
-// newMonomialOrder lists the monomials of d features of degree below q, in the order in which the
-// method features computes them.
+// newMonomialOrder lists the monomials of d features of degree below q in the order of the method features.
 func newMonomialOrder(d, q int) []monomial {
 	type lastFactor struct{ last, exponent int }
 	list := []lastFactor{{0, 0}}

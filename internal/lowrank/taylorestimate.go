@@ -182,8 +182,7 @@ func (t *taylorSample) maxCouplings(ctx context.Context, complete bool) []float6
 
 // spectrum estimates the eigenvalues of R for power number i from the m rows of the sample.
 //
-// If the sample consists of all rows, the result is the eigenvalues of R itself. Otherwise the estimate has these
-// steps:
+// If the sample has all rows, the result is the eigenvalues of R itself. Otherwise the estimate has these steps:
 //
 //   - Project the monomials of low degree out of the R of the sample, because P is large in their directions.
 //   - Model the terms of each degree above q as N independent features of equal weight, with the mean square of
@@ -323,8 +322,8 @@ func appendMarchenkoPastur(list []cluster, ratio, base, scale, count float64) []
 }
 
 // projectOut projects the monomials of degree at most power, scaled with the D of power number i, out of the rows
-// and columns of each matrix in parts, and sets the diagonals to 0. It returns the fraction of the m dimensions
-// that remains.
+// and columns of each matrix in parts, and sets the diagonals to 0. It returns the fraction of the dimensions
+// left.
 func (t *taylorSample) projectOut(parts []numeric.Small, power, i int) (remaining float64) {
 	m, k := len(t.rows), t.monomials(t.D, power, math.MaxInt32)
 	order, basis, phi := newMonomialOrder(t.D, power), numeric.NewSmall(k, m), make([]float64, k)

@@ -16,11 +16,10 @@ import (
 //	min over w of ‖z − A_S w‖² + penalty·|S|,  |S| ≤ maxSize
 //
 // for a vector z, by the branch and bound of Gatu and Kontoghiorghes (2006), Branch-and-bound algorithms for
-// computing the best-subset regression models. Each node of the tree has fixed columns and free columns. Its
-// children remove free columns. The node stores the triangle R of the QR factorization of its free columns, and
-// Qᵀz. The search prunes a child if the residual of all its columns, plus the penalty of its smallest subset, is
-// not below the best objective so far. It examines no subset that contains a linearly dependent set of leading
-// free columns.
+// computing the best-subset regression models. Each node of the tree has fixed columns and free columns, and
+// stores the triangle R of the QR factorization of its free columns, and Qᵀz. Its children remove free columns.
+// The search prunes a child if the residual of all its columns, plus the penalty of its smallest subset, is not
+// below the best objective so far. It omits subsets with a linearly dependent set of leading free columns.
 type bestSubsets struct {
 	ctx     context.Context
 	maxSize int     // maximum size of S

@@ -13,8 +13,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// secularTol is the maximum relative error of ‖w‖². secularSteps is the maximum number of steps of Newton's method
-// and of bisection.
+// secularTol is the maximum relative error of ‖w‖², and secularSteps the maximum number of steps.
 const (
 	secularTol   = 1e-10
 	secularSteps = 200
@@ -119,8 +118,7 @@ type secular struct {
 	pivot float64
 }
 
-// newSecular computes M and r. If there are fewer rows than features, x is the n×d matrix X, which
-// the caller may overwrite.
+// newSecular computes M and r. If there are fewer rows than features, x is X, which the caller may overwrite.
 func newSecular(t *run.Task, c *Samples) (s *secular, x backend.Host[float64], err error) {
 	s = &secular{t: t, dual: c.n < c.d}
 	if !s.dual {

@@ -101,8 +101,7 @@ func (l L0) descend(t *run.Task, c *Samples, m *L0Fit, objectives []float64, com
 	return nil
 }
 
-// threshold implements iterative hard thresholding. It scales the columns to norm 1, and their
-// weights are then u = w/scale.
+// threshold implements iterative hard thresholding for columns scaled to norm 1, with the weights u = w/scale.
 type threshold struct {
 	a         *normal
 	l         L0

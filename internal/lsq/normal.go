@@ -230,8 +230,7 @@ func (a *normal) scaled(list []int, scale []float64) (backend.Host[float64], err
 	return g, nil
 }
 
-// factor returns the factor of X_AᵀX_A of the columns in list. The next call overwrites it. scale
-// holds 1/‖x_p‖ of all columns.
+// factor returns the factor of X_AᵀX_A of the columns in list, until the next call. scale holds 1/‖x_p‖.
 func (a *normal) factor(list []int, scale []float64) (*cholesky, error) {
 	s := len(list)
 	f := &cholesky{rank: s, scale: make([]float64, s)}

@@ -15,8 +15,8 @@ import (
 
 // sparseColumns represents the centered columns √w(x_p − x̄_p) of sparse samples, where √w is the vector of the
 // √w_i, by the sparse vectors s_p = √w·x_p and the means x̄_p. A vector u and a number t represent the dense
-// vector u + t√w. Its product with column p is s_pᵀu + t Σw x̄_p, because with an intercept it is orthogonal to
-// √w.
+// vector u + t√w, which is orthogonal to √w if there is an intercept. Its product with column p is then s_pᵀu + t
+// Σw x̄_p.
 type sparseColumns struct {
 	x        backend.CSR[float64] // s_p, one row for each feature
 	y        backend.Host[float64]
@@ -140,8 +140,7 @@ func (s *sparseColumns) gramOf(list []int) backend.Host[float64] {
 	return g
 }
 
-// lsqrTol is the relative tolerance of LSQR, a few hundred times the rounding unit: rounding errors accumulate in
-// products with long columns.
+// lsqrTol is the relative tolerance of LSQR: rounding errors accumulate in products with long columns.
 const lsqrTol = 1e-13
 
 const lsqrIters = 10000

@@ -20,8 +20,7 @@ func normal2(r *rand.Rand, rows, cols int) backend.Host[float64] {
 	return h
 }
 
-// TestTriangular checks that R is upper triangular and that RᵀR = AᵀA, for sizes around a block of reflections and
-// with columns of zeros.
+// TestTriangular checks that R is upper triangular and that RᵀR = AᵀA, also with columns of zeros.
 func TestTriangular(t *testing.T) {
 	task := run.NewTask(t.Context(), backendtest.Device(t, "cpu"), nil)
 	const seed = 30

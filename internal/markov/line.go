@@ -65,8 +65,7 @@ func NewLine(ctx context.Context, m Model, x []float64) (*Line, error) {
 	return l, nil
 }
 
-// ascending returns the row numbers of x in ascending order of the points, with equal points in the order of the
-// rows.
+// ascending returns the row numbers of x in ascending order of the points. Equal points keep their order.
 func ascending(x []float64) []int {
 	order := make([]int, len(x))
 	for i := range order {

@@ -77,8 +77,7 @@ func TestSmallCholesky(t *testing.T) {
 	}
 }
 
-// TestBasis checks that ZT is orthonormal, and that the number of its columns is the number of
-// independent columns of Z.
+// TestBasis checks that ZT is orthonormal, with as many columns as Z has independent columns.
 func TestBasis(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 1))
 	z := random(r, 20, 5)

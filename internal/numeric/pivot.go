@@ -10,8 +10,7 @@ import (
 )
 
 // A pivot of a Cholesky factorization that is 0 in exact arithmetic is computed as a rounding error of either
-// sign. Potrf returns an error for negative pivots, and the functions below for positive pivots that are rounding
-// errors.
+// sign. Potrf returns an error if it is negative, and the functions below if it is positive.
 
 // PivotTol is the fraction of a diagonal element of a matrix below which a pivot of its Cholesky factorization is
 // a rounding error. It grows with the square root of the number of terms of the pivot.

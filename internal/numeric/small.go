@@ -62,10 +62,9 @@ func (s Small) Solve(b Small) {
 	}
 }
 
-// Basis returns a matrix T of n rows for the n×n Gram matrix s = ZᵀZ. The columns of Z T are orthonormal and span
-// the range of Z. A column of Z is omitted if at most the fraction tol of its squared norm is outside the span of
-// the columns chosen before it. Basis uses Cholesky factorization with complete pivoting of s, scaled to a unit
-// diagonal.
+// Basis returns a matrix T of n rows for the n×n Gram matrix s = ZᵀZ, computed by Cholesky factorization with
+// complete pivoting of s. The columns of Z T are orthonormal and span the range of Z. A column of Z is omitted if
+// at most the fraction tol of its squared norm is outside the span of the columns chosen before it.
 func (s Small) Basis(tol float64) Small {
 	n := s.Rows
 	scale, residual := make([]float64, n), make([]float64, n)

@@ -65,8 +65,7 @@ func SymmetricBytes[T backend.Float](b backend.Backend[T], n int) int64 {
 	return ElementBytes[T](Elements(n, n))
 }
 
-// ReducedUnit returns the relative rounding error of a factor of reduced precision, or 0 if the
-// backend has no such factor.
+// ReducedUnit returns the relative rounding error of a factor of reduced precision, or 0 without such a factor.
 func ReducedUnit[T backend.Float](b backend.Backend[T]) float64 {
 	if r, ok := b.(backend.ReducedBackend[T]); ok {
 		return r.ReducedUnit()
@@ -161,8 +160,7 @@ func (s *squareStored[T]) Download(h backend.Host[T], first int) error {
 	return s.b.Download(h, s.a.View(first, 0, h.Rows, h.Cols))
 }
 
-// copyInLowerTriangle is a symmetric matrix K in a square matrix. The factor overwrites the upper triangle, and K
-// remains below the diagonal.
+// copyInLowerTriangle is a matrix K whose factor overwrites the upper triangle. K remains below the diagonal.
 type copyInLowerTriangle struct {
 	squareStored[float64]
 	diag       []float64 // diagonal of A, which Factor sets

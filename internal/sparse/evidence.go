@@ -119,8 +119,7 @@ func newEvidence(t *run.Task, b *basis, y backend.Host[float64]) (*evidence, err
 	}
 	e.minVariance = 1e-12 * spread
 	e.work[0], b.phi = b.phi.Data, backend.Host[float64]{} // Φ is no longer needed, and its memory is reused
-	// The initial σ is a tenth of the standard deviation of t, as in Tipping's programs. From such a small σ, the
-	// search finds a higher maximum.
+	// The initial σ is a tenth of the standard deviation of t, which leads to a higher maximum.
 	e.beta = 100 / spread
 	return e, t.Step("gram", 0.1)
 }

@@ -356,8 +356,7 @@ func (p *laplace) statistics() error {
 	return nil
 }
 
-// batchSteps is the maximum number of steps in a batch, and batchFunctions the maximum number of functions that it
-// may add.
+// batchSteps limits the steps of a batch, and batchFunctions the functions that it may add.
 const batchSteps, batchFunctions = 256, 128
 
 // maximize changes the functions of the model in batches while the evidence increases, then all α together while

@@ -22,8 +22,7 @@ func (e *evidence) sequential(tol float64, limit int) error {
 		return err
 	}
 	e.record()
-	// Steps of all α take O(n m²) operations. The number of other steps between them grows from shortest to
-	// longest.
+	// The number of other steps between two steps of all α, of O(n m²) operations, grows from shortest to longest.
 	const shortest, longest = 5, 100
 	interval, stepsSince := shortest, 0
 	start := math.Abs(e.value) + 1
@@ -94,10 +93,9 @@ func (e *evidence) choose() (best int, alpha, gain float64) {
 	return choose(e.s, e.q, list[len(list)-1].q, e.alpha, e.position, len(e.active), nil)
 }
 
-// choose returns the basis function whose change of α increases the evidence most, the new α, and the increase
-// (eq. 27, 32 and 37 of Tipping and Faul). The argument s holds S, and Q² is first·second. If α is +Inf, the
-// caller removes the function. choose skips the functions in rejected, and the functions with S = 0 outside the
-// model.
+// choose returns the basis function whose change of α increases the evidence most, the new α, +Inf for a function
+// to remove, and the increase (eq. 27, 32 and 37 of Tipping and Faul). The argument s holds S, and Q² is
+// first·second. choose skips the functions in rejected, and the functions with S = 0 outside the model.
 func choose(s, first, second, alphas []float64, position []int, active int, rejected map[int]bool) (best int, alpha, gain float64) {
 	best = -1
 	for j, a := range alphas {

@@ -159,8 +159,7 @@ func (f *falkon) factorGram(w *Equations, c *Centers) (added float64, err error)
 	return added, nil
 }
 
-// Root returns the M×M upper triangle T with TᵀT = k(c, c). It places c on dev: c must not be in
-// use on another device.
+// Root returns the M×M upper triangle T with TᵀT = k(c, c). It places c on dev: no other device may use c.
 func (c *Centers) Root(ctx context.Context, dev backend.Device) (backend.Host[float64], error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()
@@ -195,8 +194,7 @@ func (c *Centers) factor(b backend.Backend[float64], t backend.Matrix[float64]) 
 	return j.Added, err
 }
 
-// gramUpper queues dst ← k(c, c) for the upper triangle. It also changes elements of the lower triangle in square
-// blocks on the diagonal.
+// gramUpper queues dst ← k(c, c) for the upper triangle. It also changes elements of the lower triangle.
 func (c *Centers) gramUpper(b backend.Backend[float64], dst backend.Matrix[float64]) {
 	const blockSize = 256
 	m, d := c.c.Dims()

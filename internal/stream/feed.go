@@ -11,12 +11,10 @@ import (
 	"github.com/mercer-go/mercer/internal/spread"
 )
 
-// Source provides N samples of D features and T outputs, which can be read in passes. Each pass
-// yields the samples in pieces.
+// Source provides N samples of D features and T outputs, which can be read in passes, piece by piece.
 type Source struct {
 	N, D, T int
-	// Sparse holds the samples if they are sparse, and is nil otherwise. Each row of Piece.X is then
-	// the index of a row of Sparse.
+	// Sparse holds the samples if they are sparse. Each row of Piece.X is then the index of a row of Sparse.
 	Sparse *backend.CSR[float64]
 	// Pass reads all samples in order, and calls use with each piece of the samples. It returns the first
 	// error. If keyed is true, the pieces have keys.

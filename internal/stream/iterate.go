@@ -373,8 +373,7 @@ func (g *gradients) descend() error {
 	}
 }
 
-// interrupted saves the state if the context has ended. β, r and p then have their values from the start of the
-// step.
+// interrupted saves β, r and p as they were at the start of the step, if the context has ended.
 func (g *gradients) interrupted(err error) error {
 	if g.Checkpoints == nil || g.ctx.Err() == nil {
 		return err

@@ -78,8 +78,7 @@ func (w *Equations) Normal(timed Timed) (*Preconditioner, error) {
 	}
 }
 
-// notPSD returns the kernel of a basis if the kernel is not positive semidefinite by construction,
-// and nil otherwise.
+// notPSD returns the kernel of a basis, or nil if the kernel is positive semidefinite by construction.
 func notPSD(phi Basis) kernels.Kernel {
 	if c, ok := phi.(*Centers); ok && !c.Kernel.IsPSD() {
 		return c.Kernel

@@ -129,8 +129,7 @@ func PosteriorOf(ctx context.Context, dev backend.Device, p Posterior, h, root b
 }
 
 // complete sets the factors and the shift of p, and the fields that depend on them. The matrix factors has the
-// form of p.Factors; if S = I, its upper triangle is arbitrary. The argument mean, which complete overwrites, is
-// as in PosteriorOf.
+// form of p.Factors; if S = I, its upper triangle is arbitrary. complete overwrites mean (see PosteriorOf).
 func (p *Posterior) complete(b backend.Backend[float64], factors, mean backend.Matrix[float64]) error {
 	rows, m := factors.Dims()
 	p.Factors = backend.NewHost[float64](rows, m)

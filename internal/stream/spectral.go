@@ -66,8 +66,7 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 			scaled(omega, byOmega, sums)
 		}}, nil
 	case kernels.RationalQuadratic:
-		// Rasmussen and Williams 2006, equation 4.20: a mixture of Gaussian kernels whose 1/σ² has a Gamma
-		// distribution.
+		// Rasmussen and Williams 2006, equation 4.20: Gaussian kernels whose 1/σ² has a Gamma distribution.
 		return spectral{1, func(r *rand.Rand, omega, normal, _, _ []float64) {
 			factor := math.Sqrt(gamma(r, k.A)/k.A) / k.Sigma
 			for p, v := range normal {
@@ -177,8 +176,7 @@ func spectralOf(k kernels.Kernel, d int) (spectral, error) {
 	return spectral{}, fmt.Errorf("solvers: no random Fourier features are known for the kernel %v: use gaussian, laplacian, exponential, matern32, matern52, rationalquadratic, their sums or their products", k)
 }
 
-// gamma returns a random number from the Gamma distribution of the given shape and of scale 1
-// (Marsaglia and Tsang 2000).
+// gamma returns a random number from the Gamma distribution of scale 1 (Marsaglia and Tsang 2000).
 func gamma(r *rand.Rand, shape float64) float64 {
 	if shape < 1 {
 		return gamma(r, shape+1) * elementary.Pow(1-r.Float64(), 1/shape)

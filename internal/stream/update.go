@@ -43,8 +43,8 @@ const updateRows = 512
 //
 //	AAᵀ ← AAᵀ + ΔΣ w (v − v̄)(v − v̄)ᵀ − ddᵀ/Σw,  d = ΔΣ w (v − v̄)
 //
-// and it has the same form for AAᵀTβ = Σ w (v − v̄)(y − ȳ) and Σ w (y − ȳ)². Without an intercept v̄, ȳ and d are
-// 0.
+// and it has the same form for AAᵀTβ = Σ w (v − v̄)(y − ȳ) and Σ w (y − ȳ)². v̄, ȳ and d are 0 without an
+// intercept.
 func (p *Posterior) Update(ctx context.Context, dev backend.Device, phi Basis, x numeric.Points, y backend.Host[float64], weights []float64, sign float64, beta backend.Host[float64], bias []float64) (q *Posterior, b backend.Host[float64], c []float64, err error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()

@@ -15,8 +15,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// sparseRows returns n rows with about perRow nonzeros in d columns, and the signs of a linear function with
-// noise.
+// sparseRows returns rows with about perRow nonzeros, and the signs of a linear function with noise.
 func sparseRows(r *rand.Rand, n, d, perRow int) (x backend.Host[float64], sign []float64) {
 	x = backend.NewHost[float64](n, d)
 	for i := range n {
@@ -216,8 +215,7 @@ func TestDescentEnds(t *testing.T) {
 	}
 }
 
-// TestDescentIsChosenByCost checks that problems of many rows with few columns are solved without K, and other
-// problems with K.
+// TestDescentIsChosenByCost checks that only problems of many rows with few columns are solved without K.
 func TestDescentIsChosenByCost(t *testing.T) {
 	x, sign := sparseRows(rand.New(rand.NewPCG(3, 0)), 3000, 60, 6)
 	one := func(int) float64 { return 1 }

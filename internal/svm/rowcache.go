@@ -18,8 +18,7 @@ import (
 const CacheBytes = 512 << 20
 
 // RowCache caches rows of K = k(X, X) for learners that repeatedly need some of the rows, such as perceptrons and
-// SMO. The backend computes the missing rows of a request in one call, and they replace the least recently used
-// rows.
+// SMO. The backend computes the missing rows in batches, and they replace the least recently used rows.
 //
 // Only one goroutine may use a RowCache. On some backends the bits of a row depend on the other rows of the call,
 // so that the order of requests must depend only on the data.
@@ -198,8 +197,7 @@ func (g *gram) cache(k kernels.Kernel, size CacheSize, m *memory) *RowCache {
 }
 
 // CachePlan returns the memory of a RowCache in bytes, for n rows like those of x and batches of minRows rows. The
-// cache stores as many rows of K as fit in the given number of bytes, but at least minRows rows, and needs memory
-// for X and for a batch.
+// cache stores as many rows of K as fit in the given number of bytes, but at least minRows rows.
 func CachePlan(dev backend.Device, x numeric.Points, n int, bytes int64, minRows int) int64 {
 	b, row := dev.F64(), 8*int64(n)
 	total := min(row*int64(n), max(bytes, row*int64(minRows))) + x.PlacedBytes(b, n) + x.CopyBytes(minRows) + x.PlacedBytes(b, minRows)

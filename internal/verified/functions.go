@@ -96,8 +96,7 @@ func reduce(a Ball, k float64, c *[3]float64) Ball {
 }
 
 // Exp returns exp(a) = 2^e·2^(j/64)·exp(r) for a = k·ln 2/64 + r and k = 64e + j, so that |r| < 0.0055. The power
-// series of exp(r) − 1 is truncated after r⁹/9!. Its terms from r⁴/24 on sum to less than 4·10⁻¹¹ and are
-// evaluated in float64.
+// series of exp(r) − 1 is truncated after r⁹/9!. Its terms from r⁴/24 on are evaluated in float64.
 func Exp(a Ball) Ball {
 	if !(math.Abs(a.Hi) < 680) {
 		if a.Hi < 0 && a.Hi+a.Radius < -680 {

@@ -157,9 +157,8 @@ func unscaledStat(kind kernels.StatKind, x, z []float64) Ball {
 }
 
 // A sum adds n numbers by algorithm Dot2 of Ogita, Rump and Oishi (2005), Accurate sum and dot product. Each
-// number is given as a float64 p and a correction e with |e| ≤ 3u|p|, where u = 2⁻⁵³. The error of high + low is
-// at most 8n²u²Σ|p|, because low has fewer than 2n rounding errors of at most 4nu²Σ|p|, plus the errors 8u²|p| of
-// the numbers.
+// number is given as a float64 p and a correction e with |e| ≤ 3u|p|, where u = 2⁻⁵³. The field low has fewer than
+// 2n rounding errors of at most 4nu²Σ|p|, so that the error of high + low is at most 8n²u²Σ|p| + 8u²Σ|p|.
 type sum struct {
 	high, low, size float64
 	n               int

@@ -12,8 +12,7 @@ import (
 )
 
 // NewWaves returns a Roundoff for the functions cos ω_jᵀx, followed by the functions sin ω_jᵀx, where ω_j is row j
-// of omega. The arguments cos and sin are the kernels cos zᵀx and sin zᵀx. In the formulas of Roundoff, √k(x, x)
-// is 1.
+// of omega. The arguments cos and sin are the kernels cos zᵀx and sin zᵀx, and √k(x, x) is 1 in Roundoff.
 //
 // The error of a function is at most the error of the computed angle ω_jᵀx, γ_(d+3)‖ω_j‖‖x‖, plus
 // 2 functionUlps + 8 roundings of numbers of magnitude 1 and of the angle.
@@ -123,8 +122,7 @@ type primalSums struct {
 	slack, square    float64 // Σ w_i δ_i and Σ w_i δ_i²
 }
 
-// allocate sets the fields of w up to product, and allocates their matrices on the device. Rounded
-// frees the matrices.
+// allocate sets the fields of w up to product. Rounded frees the matrices on the device.
 func (w *primalRounded) allocate() (err error) {
 	m, t := w.f.Alpha.Rows, w.f.Alpha.Cols
 	for c := range w.size {
@@ -349,8 +347,7 @@ func (w *primalRounded) set(target *TargetBound, low, floor, residual, gradient 
 	target.Alpha = finite(up(n / (2 * minRoot)))
 }
 
-// bySums returns a bound for the solution of the normal equations Hβ = z from the sums H and z, without the
-// samples.
+// bySums returns a bound for the solution of the normal equations Hβ = z from the sums H and z alone.
 //
 // In the notation of Rounded, the error of β is e = H⁻¹h with h = z − Hβ, and |(φ(x) − φ̄)ᵀe| ≤ ‖ψ‖‖h‖/√μ. Let
 // ρ = √k(x, x), ρ_a = √k(x_a, x_a) and s_a² = Σ w_i φ_a(x_i)² + P_aa. Element a of h has two kinds of errors:

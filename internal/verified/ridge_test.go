@@ -502,8 +502,7 @@ func TestRidgeBounds(t *testing.T) {
 	if predictions := total.ways[0].predictions; !testing.Short() && predictions < 1e5 {
 		t.Errorf("%d predictions were compared, fewer than 100,000", predictions)
 	}
-	// docs/trust.md states the limit 200 for small fits. With the correction a bound is about as large as the
-	// error.
+	// docs/trust.md states the limit 200 for small fits. The corrected bound is about as large as the error.
 	for j, limit := range map[int]float64{0: 200, 2: 2} {
 		if list := total.ways[j].sortedRatios(anyRows); !(median(list) <= limit) {
 			t.Errorf("%s: the median of bound/error is %g", ways[j], median(list))

@@ -22,8 +22,7 @@ type Roundoff struct {
 	direct bool
 	origin []float64 // the origin for r.measures: the first point; nil for sparse points, whose origin is 0
 	roots  []float64 // upper bounds on √k(x_j, x_j)
-	// functions holds the kernel of the expansion, or the kernels of NewWaves, or no kernel if the functions of
-	// the expansion are coordinates.
+	// functions holds the kernel of the expansion, or the kernels of NewWaves, or none for coordinates.
 	functions   []kernels.Kernel
 	waves       bool // whether NewWaves made the Roundoff
 	constant    bool // whether k(x, x) is the same number for all x
@@ -153,8 +152,7 @@ func (r *Roundoff) setRatios(ratios []float64, x *numeric.Points, first int) {
 	}
 }
 
-// relative returns ε for points whose measures are at most ratio times r.maxMeasures. It returns
-// +Inf if no ε is known.
+// relative returns ε, or +Inf, for points whose measures are at most ratio times r.maxMeasures.
 func (r *Roundoff) relative(ratio float64) float64 {
 	if !(ratio <= 0x1p200) {
 		return math.Inf(1)
