@@ -33,25 +33,18 @@ func (l *BayesRidge) parameters() []Parameter {
 	}
 }
 
-// BayesRidge is ridge regression that determines λ from the samples. The noise of sample i with the
-// weight v_i has the variance σ²/v_i, and the coefficients w have the prior N(0, σ_w² I). σ² and
-// σ_w² maximize the evidence p(y | X, σ, σ_w), and λ = σ²/σ_w². MacKay's steps are repeated until
-// the fitted values converge:
-//
-//	γ = Σ_i s_i/(s_i + λ),  σ_w² = ‖w‖²/γ,  σ² = Σ_i v_i(y_i − f(x_i))²/(Σv_i − γ)
-//
-// with the eigenvalues s_i of XᵀX, which are computed once on the host. For n samples of d features
-// this takes O(nd² + d³) operations if n ≥ d, otherwise O(n²d + n³). scikit-learn's BayesianRidge
-// computes the same model if its four Gamma parameters are 0; with the defaults of 1e-6 the model
-// is nearly the same. Each output has its own variances.
+// BayesRidge is ridge regression that determines λ from the samples. The noise of sample i with the weight v_i has
+// the variance σ²/v_i, and the coefficients w have the prior N(0, σ_w² I). MacKay's iteration finds the σ² and
+// σ_w² that maximize the evidence p(y | X, σ, σ_w), and λ = σ²/σ_w². For n samples of d features it takes O(nd² +
+// d³) operations if n ≥ d, otherwise O(n²d + n³). scikit-learn's BayesianRidge computes the same model if its four
+// Gamma parameters are 0, and nearly the same with the defaults of 1e-6. Each output has its own variances.
 type BayesRidge struct {
 	Tol         float64 // the steps end when the fitted values change by less than Tol·‖y − ȳ‖; 0 means 1e-8
 	MaxIter     int     // maximum number of steps; 0 means 1000
 	NoIntercept bool    // set b = 0; by default b has a flat prior
 }
 
-// BayesRidgeModel is a fitted BayesRidge: the mean of the posterior and the matrices of its
-// variance.
+// BayesRidgeModel is a fitted BayesRidge: the mean of the posterior and the matrices of its variance.
 type BayesRidgeModel struct {
 	linear
 	hasIntercept bool // whether the model was fitted with an intercept

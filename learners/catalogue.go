@@ -30,8 +30,8 @@ const (
 // set can serve as a Fitter. For Novelty y is ignored and may be nil.
 type Fitter func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error)
 
-// Description describes a learner. The file of each learner registers its Description. The command
-// derives its flags from the descriptions, Make makes learners from them, and Restore makes models.
+// Description describes a learner. The command derives its flags from the descriptions, Make makes learners from
+// them, and Restore makes models.
 type Description struct {
 	Name       string      `json:"name"`
 	Tasks      []Task      `json:"tasks"`      // the first task is the default if the targets suit several tasks
@@ -40,9 +40,8 @@ type Description struct {
 	Source     string      `json:"source"`
 	Outputs    bool        `json:"outputs"`          // whether the learner accepts several targets
 	Sparse     bool        `json:"sparse,omitempty"` // whether the learner accepts a backend.CSR without a dense copy
-	// Grid is the default grid of mercer tune for one parameter, as NAME=V,W,…; V× means V times a
-	// scale that is computed from the data. Grid is "" for a learner without a default grid, for
-	// example if its scores have a closed form.
+	// Grid is the default grid of mercer tune for one parameter, as NAME=V,W,…; V× means V times a scale that is
+	// computed from the data. Grid is "" for a learner without a default grid.
 	Grid string `json:"grid,omitempty"`
 
 	// fitter returns the Fitter of the learner with the given values of its parameters, or an error
@@ -51,18 +50,16 @@ type Description struct {
 	// rows returns the RowsFitter for samples that are read in passes; rows is nil if the learner
 	// needs all samples in memory.
 	rows func(v parsed) (RowsFitter, *ParameterError)
-	// model returns an empty model of the type that saved the State. If model is nil, register
-	// replaces it by a function that returns an empty model of the result type of Fit.
+	// model returns an empty model of the type that saved the State. If nil, register sets it from the result type
+	// of Fit.
 	model func(State) (fielded, error)
-	// classify is true if the classifier is made by Classify from the regression learner. Make and
-	// Restore then call Classify, and fitter and model handle only regression.
+	// classify is true if Make and Restore make the classifier by Classify from the regression learner.
 	classify bool
 	// checkpoints is true if a fit may write checkpoints and resume from them.
 	checkpoints bool
 	// traces is true if at least one solver of the learner calls Options.Trace.
 	traces bool
-	// classifier returns the Fitter for Classification. It is nil if fitter also handles
-	// classification.
+	// classifier returns the Fitter for Classification. It is nil if fitter also handles classification.
 	classifier func(v parsed) (Fitter, *ParameterError)
 }
 
@@ -150,14 +147,12 @@ func (s *Settings) Number(name string) (v float64, ok bool) {
 	return v, ok
 }
 
-// Effective reports whether p has an effect, that is, whether the other parameters meet the
-// condition p.When.
+// Effective reports whether p has an effect, that is, whether the other parameters meet the condition p.When.
 func (s *Settings) Effective(p Parameter) bool { return p.When.met(s.values) }
 
-// Make returns the learner. texts maps the names of parameters to their texts; all other parameters
-// have their defaults. task is one of d.Tasks; an empty Task means the first. The error is a
-// *ParameterError, or states that the learner does not support the task. Make calls Parse and
-// Settings.Fitter.
+// Make returns the learner. texts maps the names of parameters to their texts; all other parameters have their
+// defaults. task is one of d.Tasks; an empty Task means the first. The error is a *ParameterError, or states that
+// the learner does not support the task.
 func (d Description) Make(task Task, texts map[string]string) (Fitter, error) {
 	if err := d.checkTask(task); err != nil {
 		return nil, err
@@ -213,8 +208,7 @@ func (s *Settings) Fitter(task Task) (Fitter, error) {
 	return fit, nil
 }
 
-// remarkCopy returns a Fitter that calls fit and, for sparse samples, adds the fact "warning" to
-// the model.
+// remarkCopy returns a Fitter that calls fit and, for sparse samples, adds the fact "warning" to the model.
 func remarkCopy(learner string, fit Fitter) Fitter {
 	return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error) {
 		m, err := fit(ctx, dev, x, y, o)
@@ -294,8 +288,8 @@ func constructorOf[L, F any](parameters func(*L) []Parameter, build func(l L) F)
 	}
 }
 
-// asModel converts the result of a Fit to a Model. A nil *M becomes a nil Model. asModel returns an
-// error if the model contains numbers that are not finite.
+// asModel converts the result of a Fit to a Model, or returns an error if the model contains numbers that are not
+// finite.
 func asModel[M Model](m M, err error) (Model, error) {
 	if err == nil {
 		err = diverged(m)
@@ -306,8 +300,7 @@ func asModel[M Model](m M, err error) (Model, error) {
 	return m, nil
 }
 
-// diverged returns an error if m contains numbers that are not finite; Restore would refuse such a
-// model.
+// diverged returns an error if m contains numbers that are not finite.
 func diverged(m Model) error {
 	s := m.State()
 	for name, h := range s.Arrays {

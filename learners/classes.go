@@ -71,8 +71,7 @@ func As[T any](m Model) (T, bool) {
 // targets of a regression.
 const MaxClasses = 1000
 
-// Classes are the classes that occur in y among samples of weight > 0, in the order of their
-// labels.
+// Classes are the classes that occur in y among samples of weight > 0, in the order of their labels.
 type Classes struct {
 	Labels []float64 // the value of y for each class: −1 and 1, or 0, 1, 2, …
 	Names  []string  // from Options.Classes, or the labels as texts
@@ -109,9 +108,8 @@ type classified struct{ classes Classes }
 // Classes implements Classifier.
 func (c *classified) Classes() Classes { return c.classes }
 
-// classesOf returns the classes of the n×1 matrix y: the different values in its rows of weight > 0,
-// of which there must be at least two. index[i] is the class of row i, or −1 if this class occurs
-// only in rows of weight 0. If the slice names is not nil, every value of y must be an index into it.
+// classesOf returns the classes of the n×1 matrix y: the different values in its rows of weight > 0. index[i] is
+// the class of row i, or −1 if this class occurs only in rows of weight 0.
 func classesOf(y backend.Host[float64], weights []float64, names []string) (c Classes, index []int, err error) {
 	if y.Rows == 0 {
 		return c, nil, errors.New("y is missing")

@@ -13,13 +13,11 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Classify makes a classifier from a learner of regression with several targets, by least-squares
-// classification. Two classes become one target of −1 and 1. K > 2 classes become K targets of −1
-// and 1, one versus the rest. The decision values are the predictions of these targets. name is the
-// learner's name for messages.
+// Classify makes a classifier from a learner of regression with several targets, by least-squares classification.
+// Two classes become one target of −1 and 1. K > 2 classes become K targets of −1 and 1, one versus the rest. The
+// decision values are the predictions of these targets. name is the learner's name for messages.
 //
-// Source: Rifkin, Yeo and Poggio (2003), Regularized least-squares classification; Suykens and
-// Vandewalle (1999).
+// Source: Rifkin, Yeo and Poggio (2003), Regularized least-squares classification; Suykens and Vandewalle (1999).
 func Classify(name string, fit Fitter) Fitter {
 	return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (Model, error) {
 		hy, err := gonum.Host("y", y)
@@ -91,8 +89,7 @@ func (m *ClassifyModel) factsNamed(name func(parameter string) string) []Fact {
 	return FactsOf(m.regression, name)
 }
 
-// State implements Model: the state of the regression, with "classes" and
-// "labels".
+// State implements Model: the state of the regression, with "classes" and "labels".
 func (m *ClassifyModel) State() State {
 	s := m.regressor().State()
 	if m.regression != nil {

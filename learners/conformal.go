@@ -14,16 +14,14 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Calibration computes split-conformal intervals, or sets of classes, from the predictions of a
-// model for m rows that were not used in its fit. If a new row and these m rows are exchangeable,
-// the interval or set of the new row contains its target with a probability of at least p, the
-// argument level of Intervals and PredictionSets, for any learner and distribution. If no two
-// scores are equal, the probability is at most p + 1/(m+1).
+// Calibration computes split-conformal intervals, or sets of classes, from the predictions of a model for m rows
+// that were not used in its fit. If a new row and these m rows are exchangeable, the interval or set of the new
+// row contains its target with a probability of at least p, the argument level of Intervals and PredictionSets,
+// for any learner and distribution. If no two scores are equal, the probability is at most p + 1/(m+1).
 //
-// Source: Vovk, Gammerman and Shafer (2005), Algorithmic learning in a random world; Lei, G'Sell,
-// Rinaldo, Tibshirani and Wasserman (2018), Distribution-free predictive inference for
-// regression, algorithm 2; Sadinle, Lei and Wasserman (2019), Least ambiguous set-valued
-// classifiers.
+// Source: Vovk, Gammerman and Shafer (2005), Algorithmic learning in a random world; Lei, G'Sell, Rinaldo,
+// Tibshirani and Wasserman (2018), Distribution-free predictive inference for regression, algorithm 2; Sadinle,
+// Lei and Wasserman (2019), Least ambiguous set-valued classifiers.
 type Calibration struct {
 	// Scores has one row for each output: the m values |y − f(x)| in ascending order. For a
 	// classifier it has one row: 1 − p of the observed class if the model has probabilities;
@@ -135,8 +133,7 @@ func classScores(ctx context.Context, dev backend.Device, m Classifier, x mat.Ma
 
 var errNoCalibration = errors.New("learners: the calibration is missing or has no scores: make one by Calibrate")
 
-// bound returns a bound for output j. The score of a new row exceeds it with a probability of at
-// most 1 − level.
+// bound returns a bound for output j. The score of a new row exceeds it with a probability of at most 1 − level.
 func (c *Calibration) bound(j int, level float64) (float64, error) {
 	if c == nil || j >= c.Scores.Rows {
 		return 0, errNoCalibration

@@ -102,8 +102,7 @@ type kernelExpansion struct {
 // Dims implements Model.
 func (m *kernelExpansion) Dims() (features, outputs int) { return m.points.Cols, m.coef.Cols }
 
-// Predict implements Model: k(x, points)a + b, without storing the matrix of kernel
-// values.
+// Predict implements Model: k(x, points)a + b, without storing the matrix of kernel values.
 func (m *kernelExpansion) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	return m.predictor().predict(ctx, dev, x)
 }
@@ -118,9 +117,8 @@ func (m *kernelExpansion) Kernel() kernels.Kernel { return m.kernel }
 // Intercept returns a copy of b, one entry for each output.
 func (m *kernelExpansion) Intercept() []float64 { return slices.Clone(m.intercept) }
 
-// expansionFields returns the fields of the kernel, the points, their coefficients and b. The
-// arrays of the points and of the coefficients have the given names. cols is the number of columns
-// of the coefficients; a nil cols allows any number.
+// expansionFields returns the fields of the kernel, the points, their coefficients and b. cols is the number of
+// columns of the coefficients; a nil cols allows any number.
 func (m *kernelExpansion) expansionFields(points, coef string, cols size) []field {
 	return []field{
 		pointsField(points, &m.kernel, &m.points),
@@ -178,8 +176,7 @@ func (m *linearClassifier) fields() []field {
 	return append([]field{classesField(&m.classes)}, m.coefFields(columnsOf(&m.classes))...)
 }
 
-// kernelClassifier is the common part of classifiers whose decision values are sums of kernel
-// functions.
+// kernelClassifier is the common part of classifiers whose decision values are sums of kernel functions.
 type kernelClassifier struct {
 	kernelExpansion
 	classified

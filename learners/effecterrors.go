@@ -19,9 +19,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// averages computes weighted averages over the rows of x. For each feature it averages the
-// derivative of a function. For a feature in the list binary it averages the difference between the
-// function's values at the two values of the feature.
+// averages computes weighted averages over the rows of x: of the derivatives of a function, and for the features
+// in the list binary of the differences between its values at the two values of the feature.
 type averages struct {
 	x       backend.Host[float64]
 	weights []float64 // the weights; their sum is 1
@@ -140,9 +139,8 @@ func (a averages) priorVariances(ctx context.Context, dev backend.Device, k kern
 		run.Parallel(n, func(from, to int) {
 			weights := make([]float64, n)
 			for i := from; i < to && ctx.Err() == nil; i++ {
-				// Row i is paired with the next (n − 1)/2 rows in cyclic order, so that all rows
-				// take the same time. If n is even, each pair of rows i and i + n/2 occurs twice,
-				// each time with half of its weight.
+				// Row i is paired with the next (n − 1)/2 rows in cyclic order. If n is even, each pair of rows i
+				// and i + n/2 occurs twice, each time with half of its weight.
 				for s := 1; s <= n/2; s++ {
 					weights[(i+s)%n] = 2 * a.weights[i] * a.weights[(i+s)%n]
 					if 2*s == n {
@@ -261,8 +259,7 @@ func (a averages) posteriorVariances(ctx context.Context, dev backend.Device, q 
 	return q.Functionals(ctx, dev, phi, g, prior)
 }
 
-// effectVariances returns the variances of the averages, divided by s² for the scale s in
-// MarginalEffects.
+// effectVariances returns the variances of the averages, divided by s² for the scale s in MarginalEffects.
 func (m *GaussianProcessModel) effectVariances(ctx context.Context, dev backend.Device, a averages) ([]float64, error) {
 	variances, err := a.priorVariances(ctx, dev, m.kernel)
 	if variances == nil || err != nil {

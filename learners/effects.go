@@ -18,9 +18,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Effects are the marginal effects of the features on the outputs of a model: the derivatives of
-// the outputs at n rows, and their averages. For a feature of EffectParams.Binary they are differences
-// of the outputs instead.
+// Effects are the marginal effects of the features on the outputs of a model: the derivatives of the outputs at n
+// rows, and their averages. For a feature of EffectParams.Binary they are differences of the outputs instead.
 type Effects struct {
 	Rows []*mat.Dense // for each output o the n×d derivatives ∂f_o(x_i)/∂x_ip
 	Mean *mat.Dense   // t×d: the averages of the derivatives over the rows
@@ -31,9 +30,8 @@ type Effects struct {
 
 // EffectParams are the parameters of MarginalEffects.
 type EffectParams struct {
-	// Binary lists features that have exactly two values in the rows. The effect of such a feature
-	// on a row is f at the larger value minus f at the smaller value, with the other features of
-	// the row.
+	// Binary lists features that have exactly two values in the rows. The effect of such a feature on a row is f
+	// at the larger value minus f at the smaller value, with the other features of the row.
 	Binary []int
 	// NoStdErr omits the standard errors, which take much longer than the effects for KernelRidge,
 	// and for models whose formula in MarginalEffects contains q_p.
@@ -47,20 +45,17 @@ type EffectParams struct {
 // derivative at one of the rows with respect to a feature that is not in EffectParams.Binary.
 var ErrNoDerivative = errors.New("no derivative")
 
-// maxCovariances is the largest n²(d + 10) for which the n²d covariances of derivatives are
-// computed. The 10 accounts for the derivatives of the kernel, which take as long for a pair of
-// rows as ten features.
+// maxCovariances is the largest n²(d + 10) for which the n²d covariances of derivatives are computed.
 const maxCovariances = 2e10
 
-// MarginalEffects returns the derivatives of f with respect to the features at the n rows of x. The
-// outputs of a classifier are its decision values. f must be xW + b or a sum of kernel functions.
-// The error wraps ErrNoDerivative for models that count votes or neighbors, and if the kernel has
-// no derivative at a row with respect to a feature that is not in p.Binary: see kernels.Corner.
+// MarginalEffects returns the derivatives of f with respect to the features at the n rows of x. The outputs of a
+// classifier are its decision values. f must be xW + b or a sum of kernel functions. The error wraps
+// ErrNoDerivative for models that count votes or neighbors, and if the kernel has no derivative at a row with
+// respect to a feature that is not in p.Binary: see kernels.Corner.
 //
-// The average for feature p is a linear functional of f, and f is a weighted sum of functions. The
-// vector g_p holds the values of the functional for these functions: g_lp = Σ_i w_i ∂k(x_i,
-// x_l)/∂x_ip / Σ_i w_i for k(·, x_l). For a feature of p.Binary a difference of k replaces the
-// derivative. The standard errors are
+// f is a weighted sum of functions, such as k(·, x_l) for each training sample x_l. The vector g_p holds the
+// averages of their derivatives with respect to feature p: g_lp = Σ_i w_i ∂k(x_i, x_l)/∂x_ip / Σ_i w_i. For a
+// feature of p.Binary a difference of k replaces the derivative. The standard errors are
 //
 //	KernelRidge               σ‖V^(−1/2) P g_p‖,  α = P y,  σ² = (1/m) Σ_l v_l (y_l − f(x_l))²
 //	GaussianProcess           s√(q_p − g_pᵀ(K + λV⁻¹)⁻¹g_p)
@@ -68,20 +63,18 @@ const maxCovariances = 2e10
 //	Ridge, FourierRidge       s√λ √(g_pᵀ(ΦᵀVΦ + λI)⁻¹g_p)
 //	BayesRidge, RVM           √(g_pᵀΣg_p), with the posterior covariance Σ of the coefficients
 //
-// with the weights v of the m training samples, V = diag(v), their kernel matrix K, the scale s of
-// the process, and Φ and S of the model's method Variance. Without weights and intercept the errors
-// of KernelRidge are the estimate of Hainmueller and Hazlett (2014), Kernel regularized least
-// squares, section 4.2. The matrix P maps the targets to the coefficients α; without an intercept
-// it is (K + λV⁻¹)⁻¹. As in fdskrls of their R package KRLS, the error of a difference is
-// multiplied by √2. The other errors are posterior standard deviations (Rasmussen and Williams
-// 2006, section 9.4), with q_p = Σ_ij w_i w_j ∂²k(x_i, x_j)/∂x_ip∂x_jp / (Σ_i w_i)². Ridge,
-// NystromRidge and FourierRidge need Std. The processes of GaussianProcess and NystromRidge have
-// derivatives only if the kernel has the second derivatives: see kernels.NewMixed. Otherwise StdErr
-// is nil unless all features are binary. For GaussianProcess and NystromRidge StdErr is also nil if
-// n²(d + 10) > 2·10¹⁰, because q_p is a sum over all pairs of rows.
+// with the weights v of the m training samples, V = diag(v), their kernel matrix K, the scale s of the process,
+// and Φ and S of the model's method Variance. The matrix P maps the targets to the coefficients α. The prior
+// variance of the average is s²q_p with q_p = Σ_ij w_i w_j ∂²k(x_i, x_j)/∂x_ip∂x_jp / (Σ_i w_i)². Without weights
+// and intercept the errors of KernelRidge are those of Hainmueller and Hazlett (2014), Kernel regularized least
+// squares, section 4.2; the error of a difference is multiplied by √2 as in their R package KRLS. The other errors
+// are posterior standard deviations (Rasmussen and Williams 2006, section 9.4).
 //
-// The derivatives take O(nmd) operations for each output and all q_p together O(n²d). The standard
-// errors of KernelRidge take as long as a fit with d targets.
+// Ridge, NystromRidge and FourierRidge need Std. For GaussianProcess and NystromRidge, StdErr is nil if n²(d + 10)
+// > 2·10¹⁰, or if the kernel has no second derivatives (see kernels.NewMixed) and not all features are binary.
+//
+// The derivatives take O(nmd) operations for each output and all q_p together O(n²d). The standard errors of
+// KernelRidge take as long as a fit with d targets.
 func MarginalEffects(ctx context.Context, dev backend.Device, m Model, x mat.Matrix, p EffectParams) (e *Effects, err error) {
 	if numeric.IsNil(m) {
 		return nil, errors.New("learners: effects: no model was given")
@@ -146,8 +139,7 @@ func denseForm(p numeric.Points) backend.Host[float64] {
 	return dense(densePoints(p))
 }
 
-// expansionsOf returns predictors whose sum is the function of m. Each is a kernel expansion or xW
-// + b.
+// expansionsOf returns predictors whose sum is the function of m. Each is a kernel expansion or xW + b.
 func expansionsOf(m Model) ([]predictor, error) {
 	switch m := m.(type) {
 	case *FourierRidgeModel:
@@ -166,9 +158,8 @@ func expansionsOf(m Model) ([]predictor, error) {
 	return nil, fmt.Errorf("the model has %w, because it is neither linear nor a sum of kernel functions", ErrNoDerivative)
 }
 
-// addDerivatives adds to d the derivatives of output j of p at the rows of x. The derivatives of a
-// kernel with respect to the features in a.binary may be subgradients. They are omitted if all
-// features are in a.binary.
+// addDerivatives adds to d the derivatives of output j of p at the rows of x. It may add subgradients for the
+// features in a.binary, and adds nothing if all features are in a.binary.
 func (a averages) addDerivatives(ctx context.Context, dev backend.Device, d *mat.Dense, p predictor, j int) error {
 	x := a.x
 	if p.linear {

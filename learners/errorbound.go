@@ -25,18 +25,16 @@ import (
 // Bounded is implemented by models that can bound the errors of their predictions: the distances
 // from the predictions of the exact solution of the equations that Fit solves.
 type Bounded interface {
-	// HasBound reports whether the model has a bound. Every Fit of KernelRidge and GaussianProcess
-	// makes a bound if the kernel is positive semidefinite, λ > 0, and the rounding errors of its
-	// kernel values are known. Ridge, NystromRidge and FourierRidge make a bound only with the
-	// field Bound or with Options.Prove.
+	// HasBound reports whether the model has a bound. Every Fit of KernelRidge and GaussianProcess makes a bound
+	// if the kernel is positive semidefinite, λ > 0, and the rounding errors of its kernel values are known.
+	// Ridge, NystromRidge and FourierRidge make a bound only with the field Bound or with Options.Prove.
 	HasBound() bool
-	// PredictBound returns predictions at the rows of x, and for each prediction a bound on its
-	// distance from the prediction of the exact solution. The predictions equal those of Predict up
-	// to rounding. The bounds take O(d + t) operations for each row, and O(nt) more if the model
-	// was fitted with Options.Prove. If the model was fitted with the field Bound, PredictBound
-	// evaluates the functions of the model in more than 80 bits. The evaluation takes much longer
-	// and gives bounds that nearly equal the errors. Models of Ridge, NystromRidge and FourierRidge
-	// are also evaluated in this way after a small fit with Options.Prove.
+	// PredictBound returns predictions at the rows of x, and for each prediction a bound on its distance from the
+	// prediction of the exact solution. The predictions equal those of Predict up to rounding. The bounds take O(d
+	// + t) operations for each row, and O(nt) more if the model was fitted with Options.Prove. If the model was
+	// fitted with the field Bound, PredictBound evaluates the functions in more than 80 bits, which takes much
+	// longer and gives bounds that nearly equal the errors. Models of Ridge, NystromRidge and FourierRidge are
+	// also evaluated in this way after a small fit with Options.Prove.
 	PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error)
 }
 
@@ -62,8 +60,7 @@ func (m *KernelRidgeModel) PredictBound(ctx context.Context, dev backend.Device,
 	return m.predict(ctx, dev, &m.kernelExpansion, x)
 }
 
-// PredictBound implements Bounded. It bounds the error of the mean, for the kernel and the λ of the
-// model.
+// PredictBound implements Bounded. It bounds the error of the mean, for the kernel and the λ of the model.
 func (m *GaussianProcessModel) PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error) {
 	return m.predict(ctx, dev, &m.kernelExpansion, x)
 }
@@ -88,9 +85,8 @@ func (b *errorBound) predict(ctx context.Context, dev backend.Device, m *kernelE
 	return b.roundAt(ctx, dev, sums, sums.predictPoints, f, b.roundoffOn(dev, m), points)
 }
 
-// roundAt returns predictions of f, and bounds on their errors, at points that p.checkRows
-// returned. predictPoints computes the sums of p, and r bounds the rounding errors of the kernel
-// functions of f.
+// roundAt returns predictions of f, and bounds on their errors, at points that p.checkRows returned. r bounds the
+// rounding errors of the kernel functions of f.
 func (b *errorBound) roundAt(ctx context.Context, dev backend.Device, p predictor, predictPoints func(context.Context, backend.Device, numeric.Points) (*mat.Dense, error), f *verified.Expansion, r *verified.Roundoff, points numeric.Points) (values, bounds *mat.Dense, err error) {
 	err = p.inBlocks(ctx, points, func(ctx context.Context, _ int, x numeric.Points) error {
 		sums, err := predictPoints(ctx, dev, x)
@@ -106,8 +102,7 @@ func (b *errorBound) roundAt(ctx context.Context, dev backend.Device, p predicto
 	return values, bounds, checkPredicted("prediction", dense(values), 0)
 }
 
-// evaluateAt evaluates f at the points in more than 80 bits. It returns the values and bounds on
-// their errors.
+// evaluateAt evaluates f at the points in more than 80 bits, and returns bounds on the errors of the values.
 func (b *errorBound) evaluateAt(ctx context.Context, f *verified.Expansion, points numeric.Points) (values, bounds *mat.Dense, err error) {
 	values, bounds = mat.NewDense(points.Rows, f.Alpha.Cols, nil), mat.NewDense(points.Rows, f.Alpha.Cols, nil)
 	err = denseBlocks(points, func(i int, x backend.Host[float64]) error {
@@ -124,14 +119,12 @@ func (b *errorBound) evaluateAt(ctx context.Context, f *verified.Expansion, poin
 	return values, bounds, nil
 }
 
-// denseRows returns the number of rows of a block of denseBlocks for samples of d features. The
-// block has at most 256 rows and 1 MiB, because no memory plan counts it. It has at least 8 rows,
-// because each product of a block with another matrix packs the other matrix again.
+// denseRows returns the number of rows of a block of denseBlocks for samples of d features: 8 to 256 rows, of at
+// most 1 MiB above 8 rows.
 func denseRows(d int) int { return max(8, min(256, 1<<17/max(d, 1))) }
 
-// For dense points, denseBlocks calls the argument use once, with all points and i = 0. For sparse
-// points denseBlocks calls use for each block of rows, with a dense copy of the block that starts
-// at point i.
+// denseBlocks calls use for blocks of the points, with the index i of the first point. Dense points are one block;
+// blocks of sparse points are dense copies.
 func denseBlocks(points numeric.Points, use func(i int, x backend.Host[float64]) error) error {
 	if points.Sparse == nil {
 		return use(0, points.Dense)
@@ -150,11 +143,8 @@ func denseBlocks(points numeric.Points, use func(i int, x backend.Host[float64])
 	return nil
 }
 
-// accuracyTol returns the relative residual at which the predictions of a solution of p have errors of
-// at most accuracy/2. Rounding errors may add another accuracy/2. The rows of p are points. accuracyTol
-// inverts the bound of verified.ErrorBound: an error is at most N‖φ(x)‖/2 with N = ‖r‖√(w/λ), the
-// residual r, the largest weight w and k(x, z) = φ(x)ᵀφ(z). With an intercept it is at most N(‖φ(x) −
-// φ̄‖/2 + √(λ/s)), with the weighted mean φ̄ of φ over the samples and the sum s of the weights.
+// accuracyTol returns the relative residual at which the predictions of a solution of p have errors of at most
+// accuracy/2 without rounding. It inverts the bound of verified.ErrorBound. The rows of p are points.
 func accuracyTol(accuracy float64, points numeric.Points, p solvers.Problem) (float64, error) {
 	if !p.Kernel.IsPSD() || !(p.Lambda > 0) {
 		return 0, noBound(p)
@@ -191,8 +181,7 @@ func accuracyTol(accuracy float64, points numeric.Points, p solvers.Problem) (fl
 		}
 		maxNorm = max(maxNorm, math.Sqrt(square))
 	}
-	// If rounding errors make the accuracy unreachable, the solver ends at the limit 1e-12, and the
-	// method checkAccuracy then reports the proven bound.
+	// If rounding errors make the accuracy unreachable, checkAccuracy reports the proven bound.
 	return min(0.5, max(accuracy/2*math.Sqrt(p.Lambda/maxWeight)/(factor*maxNorm), 1e-12)), nil
 }
 
@@ -204,8 +193,7 @@ func noBound(p solvers.Problem) error {
 	return fmt.Errorf("bound: no bound is known for lambda = %v: it needs lambda > 0", p.Lambda)
 }
 
-// checkAccuracy returns an error if accuracy > 0 and the bound of m exceeds accuracy. If m was
-// fitted by an iterative method, it adds the proven accuracy to res.Notes.
+// checkAccuracy returns an error if accuracy > 0 and the bound of m exceeds accuracy.
 func (b *errorBound) checkAccuracy(accuracy float64, dev backend.Device, m *kernelExpansion, res *solvers.Result) error {
 	if accuracy == 0 {
 		return nil
@@ -241,10 +229,8 @@ func (b *errorBound) roundoffOn(dev backend.Device, m *kernelExpansion) *verifie
 	return r
 }
 
-// round sets the bound of m that follows from res.Residuals, which were computed on dev in float64
-// and have a row for each entry of weights. All samples of p have a weight > 0. lambdas holds the λ
-// of each target; nil means p.Lambda for all targets. m gets no bound if the kernel is not positive
-// semidefinite, if λ is 0, or if the rounding errors or the residuals are unknown.
+// round sets the bound of m from the float64 residuals in res, which have a row for each entry of weights. All
+// samples of p have a weight > 0. lambdas holds the λ of each target; nil means p.Lambda for all targets.
 func (b *errorBound) round(dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, weights, lambdas []float64) {
 	if !p.Kernel.IsPSD() || slices.ContainsFunc(lambdasOf(p.Lambda, lambdas), func(v float64) bool { return !(v > 0) }) {
 		return
@@ -285,14 +271,13 @@ func linearResiduals(m *kernelExpansion, p solvers.Problem, lambdas []float64) b
 	return r
 }
 
-// finiteBound returns the index of the first target without a finite bound, or −1 if all bounds are
-// finite.
+// finiteBound returns the index of the first target without a finite bound, or −1 if all bounds are finite.
 func finiteBound(bound *verified.ErrorBound) int {
 	return slices.IndexFunc(bound.Targets, func(t verified.TargetBound) bool { return !finite(t.Alpha) || !finite(t.Norm*bound.Root) })
 }
 
-// addFacts adds two facts to m: "proven error" is the bound of predictions, and "proven error of
-// NAME" is the bound of the coefficients, where NAME is the argument coefficients.
+// addFacts adds the bound of predictions and the bound of the coefficients, which have the given name, to the
+// facts of m.
 func (b *errorBound) addFacts(m *model, coefficients string) {
 	root := b.bound.Root
 	m.facts = append(m.facts, Fact{"proven error", twoDigits(b.bound.Uniform(0, root*root))}, Fact{"proven error of " + coefficients, twoDigits(b.bound.Targets[0].Alpha)})
@@ -308,10 +293,9 @@ func twoDigits(v float64) float64 {
 	return v
 }
 
-// setBound sets the bound of m, a solution of p, and adds the facts of the bound. If sharp is set,
-// it computes the bound from kernel values in more than 80 bits, and returns an error if there is
-// no bound. With o.Prove it computes this bound only if the computation takes at most a few
-// hundredths of a second. res, o.Weights and lambdas are as in round; the rows of p are the points.
+// setBound sets the bound of m, a solution of p, and adds the facts of the bound. If sharp is set, it computes the
+// bound from kernel values in more than 80 bits, or returns an error. res, o.Weights and lambdas are as in round;
+// the rows of p are the points.
 func (b *errorBound) setBound(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, lambdas []float64, sharp bool, o Options) error {
 	ctx = run.Beside(m.points.Evaluating(ctx, dev), m.points.CopyBytes(m.points.Rows))
 	if sharp && len(lambdas) == 0 {
@@ -341,8 +325,8 @@ func (b *errorBound) setBound(ctx context.Context, dev backend.Device, m *kernel
 	return nil
 }
 
-// provedSteps is the largest number of verified.Steps, of about 4 ns each, for which Options.Prove
-// computes a bound. 400 rows of 8 features and a Gaussian kernel take 11 million steps.
+// provedSteps is the largest number of verified.Steps, of about 4 ns each, for which Options.Prove computes a
+// bound.
 const provedSteps = 12e6
 
 // prove sets the error bound of the predictions of m, a solution of p, and adds the bound to the Facts
@@ -375,8 +359,8 @@ func (b *errorBound) prove(ctx context.Context, dev backend.Device, m *kernelExp
 // errNoFloor is wrapped by the errors for precomputed kernel values that have no bound.
 var errNoFloor = errors.New("no bound is known for these precomputed values")
 
-// minEigenvalue returns a lower bound > 0 on the eigenvalues of K + λW⁻¹, where K has precomputed
-// values. It proves the bound by factoring K + (λ/2)W⁻¹ in float64: see verified.FactorSlack.
+// minEigenvalue returns a lower bound > 0 on the eigenvalues of K + λW⁻¹ for precomputed values K, proved by
+// factoring K + (λ/2)W⁻¹ in float64: see verified.FactorSlack.
 func minEigenvalue(ctx context.Context, dev backend.Device, p solvers.Problem, memory int64) (float64, error) {
 	n, trace, minShift := p.X.Rows, 0.0, math.Inf(1)
 	value := func(i, j int) float64 { return kernels.Eval(p.Kernel, p.X.Row(i), p.X.Row(j)) }
@@ -406,9 +390,8 @@ func minEigenvalue(ctx context.Context, dev backend.Device, p solvers.Problem, m
 	return 0, err
 }
 
-// evaluate returns the bound that verified.System computes for m, a solution of p, with the given
-// Floor. It takes at most the given number of bytes on dev. If a second factorization is not possible,
-// the bound has no correction and reason is a clause that gives the cause; otherwise reason is "".
+// evaluate returns the bound that verified.System computes for m, a solution of p, with the given Floor. If a
+// second factorization is not possible, the bound has no correction, and reason gives the cause.
 func (b *errorBound) evaluate(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, floor float64, memory int64) (reason string, bound *verified.ErrorBound, err error) {
 	system := &verified.System{Y: p.Y, Weights: p.Weights, Lambda: p.Lambda, Intercept: p.Intercept, Floor: floor}
 	// bytes counts the factor, the kernel values and twelve columns for each target.
@@ -437,8 +420,8 @@ func (b *errorBound) evaluate(ctx context.Context, dev backend.Device, m *kernel
 	return reason, bound, err
 }
 
-// fields returns the field of a model file that holds the error bound of m. The arguments weights and
-// intercept point to values of the model that are loaded before the bound.
+// fields returns the field of a model file that holds the error bound of m. weights and intercept point to values
+// that are loaded before the bound.
 func (b *errorBound) fields(m *kernelExpansion, weights *[]float64, intercept *bool) field {
 	return b.field(func() (rows, cols int, sparse bool) { return m.coef.Rows, m.coef.Cols, m.points.Sparse != nil }, weights, intercept)
 }

@@ -19,11 +19,10 @@ import (
 // model keeps the factors for later calls on devices of the same name.
 type Preparer interface {
 	Model
-	// Prepare computes the factors in advance. Simultaneous calls of Prepare, Intervals and
-	// Variance share one computation, which continues until the contexts of all these calls have
-	// ended. A call whose context ends returns at once. If the factors would take more than half of
-	// the free memory, the model does not keep them: each call computes them again, and Prepare
-	// returns an error that wraps ErrNotKept. The intervals of Calibrate need no factors.
+	// Prepare computes the factors in advance. Simultaneous calls of Prepare, Intervals and Variance share one
+	// computation, which continues until the contexts of all these calls have ended. If the factors would take
+	// more than half of the free memory, the model does not keep them: each call computes them again, and Prepare
+	// returns an error that wraps ErrNotKept.
 	Prepare(ctx context.Context, dev backend.Device) error
 }
 

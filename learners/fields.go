@@ -9,9 +9,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// A field stores one part of a model in the State of the model. save writes the part to the State;
-// load reads and checks it. A model lists its fields once, and load may use the values of the
-// preceding fields in the list.
+// A field stores one part of a model in the State of the model. load may use the values of the preceding fields in
+// the model's list of fields.
 type field struct {
 	save func(s State)
 	load func(s State) error

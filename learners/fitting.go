@@ -20,9 +20,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// fitting holds the checked samples of a Fit that has its own solver loop; its methods are the
-// steps before the solver. The first error is stored in err. From then on the methods do nothing,
-// so that a Fit checks err only once, before it calls the solver.
+// fitting holds the checked samples of a Fit that has its own solver loop; its methods are the steps before the
+// solver. After the first error, which is stored in err, the methods do nothing.
 type fitting struct {
 	ctx     context.Context
 	dev     backend.Device
@@ -34,9 +33,7 @@ type fitting struct {
 	err     error
 }
 
-// newFitting completes the parameters and checks the arguments: a device must be given, but no
-// checkpoint or centers; the weights must be valid and all numbers finite; x and y must have
-// equally many rows. y may be missing only for Novelty.
+// newFitting completes the parameters and checks the arguments. y may be missing only for Novelty.
 func newFitting(ctx context.Context, dev backend.Device, learner string, parameters []Parameter, x, y mat.Matrix, o Options) *fitting {
 	f := &fitting{ctx: ctx, dev: dev, o: o, learner: learner}
 	f.fail(complete(parameters))
@@ -120,9 +117,7 @@ func (f *fitting) keptPoints() numeric.Points {
 	return keptPoints(f.ctx, f.dev, f.points, f.o.Weights)
 }
 
-// keptPoints returns a copy of the samples of weight > 0 for a model, and adds its size to the
-// memory plan. For precomputed values the added size is that of the Gram matrix. The device may
-// still store the packed points of the solver at the same time.
+// keptPoints returns a copy of the samples of weight > 0 for a model, and adds its size to the memory plan.
 func keptPoints(ctx context.Context, dev backend.Device, points numeric.Points, weights []float64) numeric.Points {
 	run.ReportPlan(points.Evaluating(ctx, dev), dev, points.CopyBytes(points.Rows))
 	return points.Kept(weights)
@@ -144,8 +139,7 @@ func (f *fitting) classes() (c Classes, index []int) {
 	return c, index
 }
 
-// kernel returns k, or if k is nil the Gaussian kernel whose sigma is half the median distance: see
-// kernelFor.
+// kernel returns k, or if k is nil the Gaussian kernel whose sigma is half the median distance: see kernelFor.
 func (f *fitting) kernel(k kernels.Kernel, seed uint64) kernels.Kernel {
 	if f.err == nil {
 		var err error
@@ -200,8 +194,7 @@ func (f *fitting) centered(intercept bool, bytes func(c *lsq.Samples, rows int) 
 	return c, f.task(c.Rows(), func(rows int) int64 { return bytes(c, rows) })
 }
 
-// newProgress returns a run.Progress that reports the fractions computed by the caller to
-// o.Progress.
+// newProgress returns a run.Progress that reports the fractions computed by the caller to o.Progress.
 func newProgress(o Options) *run.Progress {
 	var notify func(stage string, fraction float64)
 	if o.Progress != nil {
@@ -219,9 +212,9 @@ func wrapError[M any](name string, parameters []Parameter, m *M, err *error) {
 	}
 }
 
-// adviceNames returns a function for message.Within. The function maps a parameter in the advice of
-// a message to the parameter of the learner, or to "" if the learner's parameter has no effect. If
-// parameters is nil, the advice is for a fitted model.
+// adviceNames returns a function for message.Within, which maps a parameter in the advice of a message to the
+// parameter of the learner, or to "" if that has no effect. If parameters is nil, the advice is for a fitted
+// model.
 func adviceNames(parameters []Parameter) func(parameter string) string {
 	values := valuesOf(parameters)
 	hasEffect := func(name string) bool {

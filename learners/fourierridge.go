@@ -44,8 +44,7 @@ func (l *FourierRidge) parameters() []Parameter {
 	}, posteriorParameters(&l.Std, &l.UnitScale)...)
 }
 
-// FourierRidge is ridge regression on M random Fourier features of a translation invariant
-// kernel:
+// FourierRidge is ridge regression on M random Fourier features of a translation invariant kernel:
 //
 //	f(x) = Σ_j β_j cos(ω_jᵀx) + β′_j sin(ω_jᵀx) + b
 //
@@ -59,19 +58,16 @@ type FourierRidge struct {
 	Tol         float64        // relative residual of the normal equations; 0 means 1e-6
 	Seed        uint64         // seed of all random choices
 	Bound       bool           // compute sharp bounds on the errors of predictions: see Bounded; needs λ > 0
-	// Std makes the model keep the posterior of the Gaussian process whose covariance is s² times
-	// the approximated kernel, and whose mean is f. Variance needs the posterior, which takes 8M²
-	// bytes. Far from the samples its variance depends on the random frequencies, and may be far
-	// below the variance of the exact process if n is near M or larger; NystromRidge has no such
-	// error. s² maximizes the likelihood. Std needs λ > 0.
+	// Std makes the model keep the posterior of the Gaussian process whose covariance is s² times the approximated
+	// kernel, and whose mean is f. Variance needs the posterior, which takes 8M² bytes. If n is near M or larger,
+	// the variance far from the samples may be far below that of the exact process. s² maximizes the likelihood.
+	// Std needs λ > 0.
 	Std       bool
 	UnitScale bool // s² = 1, so that the variance of the noise is λ
-	// Optimize searches for the parameters of the kernel and the λ that maximize the likelihood of
-	// the process whose covariance is the approximated kernel. The search starts at Kernel and
-	// Lambda, and uses the gradient (Lázaro-Gredilla and others 2010, Sparse spectrum Gaussian
-	// process regression). The random numbers of Seed, from which the frequencies are computed,
-	// stay the same. The search uses at most 2,000 features and max(2,000, 10¹⁰/M²) samples, but at
-	// most 50,000 samples; Seed chooses the samples. Fit returns an error for sums of kernels and
+	// Optimize searches for the parameters of the kernel and the λ that maximize the likelihood of the process
+	// whose covariance is the approximated kernel, starting at Kernel and Lambda (Lázaro-Gredilla and others 2010,
+	// Sparse spectrum Gaussian process regression). The search uses at most 2,000 features and max(2,000, 10¹⁰/M²)
+	// samples, but at most 50,000 samples; Seed chooses the samples. Fit returns an error for sums of kernels and
 	// for rationalquadratic, because their frequencies are discontinuous in the parameters.
 	Optimize bool
 	ARD      bool // one length scale for each feature, if Kernel is nil
@@ -115,16 +111,15 @@ func (l FourierRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 	return m, err
 }
 
-// FitRows is like Fit, for samples that are read in passes and need not fit into memory. data
-// includes the weights and keys of the samples; the weights and keys of o are ignored.
-// mercer.FitRows and mercer fit --stream call it.
+// FitRows is like Fit, for samples that are read in passes and need not fit into memory. data includes the weights
+// and keys of the samples; the weights and keys of o are ignored.
 func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (m *FourierRidgeModel, err error) {
 	defer wrapError(fourierRidgeName, l.parameters(), &m, &err)
 	return l.fit(ctx, dev, data, nil, data, o)
 }
 
-// fit fits the samples of data. If sparse is not nil, the rows of sparse are the samples, and data has
-// the row numbers in place of features. The argument dense holds the same samples with their features.
+// fit fits the samples of data. If sparse is not nil, its rows are the samples, and data has the row numbers in
+// place of features. dense holds the same samples with their features.
 func (l FourierRidge) fit(ctx context.Context, dev backend.Device, data solvers.Rows, sparse *backend.CSR[float64], dense solvers.Rows, o Options) (*FourierRidgeModel, error) {
 	if err := o.refuseUnused(); err != nil {
 		return nil, err
@@ -206,8 +201,7 @@ func (m *FourierRidgeModel) Dims() (features, outputs int) {
 	return m.frequencies.Cols, m.cosines.Cols
 }
 
-// Predict implements Model: cos(xωᵀ)β + sin(xωᵀ)β′ + b, without storing the
-// matrix of features.
+// Predict implements Model: cos(xωᵀ)β + sin(xωᵀ)β′ + b, without storing the matrix of features.
 func (m *FourierRidgeModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	points, err := m.waves(stream.Cosines, m.cosines, m.intercept).checkRows(dev, x)
 	if err != nil {
@@ -257,9 +251,8 @@ func (m *FourierRidgeModel) Intercept() []float64 { return slices.Clone(m.interc
 //
 //	s²λ((φ − φ̄)ᵀ(ΦᵀWΦ + λI)⁻¹(φ − φ̄) + 1/Σw + 1)
 //
-// with the M random features φ of x, their weighted mean φ̄ over the samples, and the features Φ of
-// the samples, centered; without an intercept φ̄ and 1/Σw are 0. Variance takes M² operations for
-// each row of x.
+// with the M random features φ of x, their weighted mean φ̄ over the samples, and the features Φ of the samples,
+// centered; without an intercept φ̄ and 1/Σw are 0. Variance takes M² operations for each row of x.
 func (m *FourierRidgeModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	return m.variance(ctx, dev, m.waves(stream.Cosines, m.cosines, m.intercept), stream.FourierOf(m.kernel, m.frequencies.Dense), x)
 }

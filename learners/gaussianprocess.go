@@ -46,25 +46,22 @@ func (l *GaussianProcess) parameters() []Parameter {
 	}
 }
 
-// GaussianProcess is regression with a Gaussian process: y = f(x) + m + noise, where f has the
-// covariance s²k and the noise of a sample of weight w has the variance s²λ/w. The posterior mean
-// of f is therefore the solution of kernel ridge regression, (K + λW⁻¹)α = y − m, where m is the
-// weighted mean of y. s² maximizes the likelihood in closed form. A sample of weight w counts as w
-// samples. All outputs have the same kernel and λ; each output has its own s².
+// GaussianProcess is regression with a Gaussian process: y = f(x) + m + noise, where f has the covariance s²k and
+// the noise of a sample of weight w has the variance s²λ/w. The posterior mean of f is the solution of kernel
+// ridge regression, (K + λW⁻¹)α = y − m, where m is the weighted mean of y. s² maximizes the likelihood in closed
+// form. A sample of weight w counts as w samples. All outputs have the same kernel and λ; each output has its own
+// s².
 //
-// A target that is constant up to rounding carries no information about kernel, noise and scale:
-// the likelihood has no maximum, because it grows as s² → 0. The prediction of such a target is m,
-// and its s² is 1, as with UnitScale. The search for kernel and λ uses only the other targets;
-// without other targets it is skipped.
+// For a target that is constant up to rounding the likelihood has no maximum. The prediction of such a target is
+// m, its s² is 1, and the search for kernel and λ uses only the other targets.
 type GaussianProcess struct {
 	// Kernel is k. Nil is the Gaussian kernel whose sigma is chosen as in KernelRidge; with ARD it
 	// has a separate sigma for each feature.
 	Kernel kernels.Kernel
 	Lambda float64 // > 0
-	// Fixed keeps kernel and λ. By default they are the starting point of a search by L-BFGS, which
-	// maximizes the log marginal likelihood over all continuous parameters of the kernel and λ and
-	// is repeated from Restarts other starting points. With 800 samples or more, the search begins
-	// with a subset of the samples, which Seed chooses. Only the best point of that search is then
+	// Fixed keeps kernel and λ. By default L-BFGS maximizes the log marginal likelihood over all continuous
+	// parameters of the kernel and λ, starting at these values and at Restarts other points. With 800 samples or
+	// more, the search begins with a subset of the samples, which Seed chooses, and only its best point is
 	// improved with all samples.
 	Fixed       bool
 	ARD         bool
@@ -132,8 +129,7 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 	progress := newProgress(o)
 	candidates, evaluations, partEvaluations := []evidence.Candidate{{Kernel: l.Kernel, Lambda: l.Lambda}}, 0, 0
 	if !l.Fixed {
-		// The number of evaluations is not known in advance, so the reported fraction approaches 1
-		// as the number grows.
+		// The number of evaluations is not known in advance.
 		candidates, err = evidence.Maximize(ctx, dev, p, evidence.Params{EvidenceParams: par, Restarts: l.Restarts, Seed: l.Seed, Report: func(full, partial int) {
 			evaluations, partEvaluations = full, partial
 			progress.Report("optimize", 0.9*(1-elementary.Exp(-float64(full+partial)/30/float64(l.Restarts+1))))
@@ -196,13 +192,10 @@ func (l GaussianProcess) Fit(ctx context.Context, dev backend.Device, x, y mat.M
 
 // Variance implements Uncertain: s²(k(x, x) − k_xᵀ(K + λW⁻¹)⁻¹k_x + λ) for the kernel values k_x of x and samples.
 //
-// The first call factors the matrix in n³/3 operations, even if the model was loaded from a file.
-// The model keeps the factor in 8n² bytes of host memory, much more than the model itself takes.
-// Prepare computes the factor in advance. Each row of x takes 2nd + n² operations. The factor is
-// used on devices of the same name; for a device of another name it is computed again, so that the
-// result depends only on the device. If 8n² bytes exceed half of the memory that the process may
-// still allocate, the model does not keep the factor and each call computes it. DropFactor frees
-// the factor.
+// The first call factors the matrix in n³/3 operations, even if the model was loaded from a file; Prepare does
+// this in advance. The model keeps the factor in 8n² bytes of host memory for devices of the same name, unless
+// this exceeds half of the memory that the process may still allocate. Each row of x takes 2nd + n² operations.
+// DropFactor frees the factor.
 func (m *GaussianProcessModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (out *mat.Dense, err error) {
 	defer wrapError(gaussianProcessName+": variance", nil, &out, &err)
 	p := m.predictor()
@@ -241,8 +234,7 @@ func (m *GaussianProcessModel) DropFactor() {
 // Scale returns s² of each output.
 func (m *GaussianProcessModel) Scale() []float64 { return slices.Clone(m.scale) }
 
-// LogLikelihood returns the log marginal likelihood of the samples, summed over
-// the outputs.
+// LogLikelihood returns the log marginal likelihood of the samples, summed over the outputs.
 func (m *GaussianProcessModel) LogLikelihood() float64 { return m.evidence }
 
 // State implements Model. Its arrays are "centers", n×d, "alpha", n×t,

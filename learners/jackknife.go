@@ -24,9 +24,8 @@ import (
 // Its prediction intervals therefore assume no distribution of the noise.
 type Jackknife interface {
 	Model
-	// Intervals returns the bounds of the jackknife+ intervals at the rows of x, both n×outputs.
-	// With the predictions f₋ᵢ(x) and the errors c_i = y_i − f₋ᵢ(x_i) of the fits without sample
-	// i, they are
+	// Intervals returns the bounds of the jackknife+ intervals at the rows of x, both n×outputs. With the
+	// predictions f₋ᵢ(x) and the errors c_i = y_i − f₋ᵢ(x_i) of the fits without sample i, they are
 	//
 	//	the ⌊(1−level)(n+1)⌋-th smallest of f₋ᵢ(x) − |c_i|
 	//	the ⌈level (n+1)⌉-th smallest of f₋ᵢ(x) + |c_i|
@@ -43,8 +42,8 @@ type Jackknife interface {
 	Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error)
 }
 
-// coverageRank returns the rank ⌈level (n+1)⌉. If n errors are in ascending order, the error of
-// this rank bounds the error of a new sample with a probability of at least `level`.
+// coverageRank returns the rank ⌈level (n+1)⌉ of the error that bounds the error of a new sample with a
+// probability of at least `level`.
 func coverageRank(level float64, n int) (int, error) {
 	if !(level > 0 && level < 1) {
 		return 0, fmt.Errorf("level must be > 0 and < 1, got %v", level)
@@ -64,9 +63,8 @@ func coverageRank(level float64, n int) (int, error) {
 // argument b of jackknifePlus.
 type influence func(ctx context.Context, x numeric.Points, visit func(first int, b backend.Host[float64])) error
 
-// jackknifeOf returns the intervals of a model with predictor p and n samples. For each λ it calls
-// leaveOneOut, which returns the argument c of jackknifePlus and the influence of the samples on
-// predictions.
+// jackknifeOf returns the intervals of a model with predictor p and n samples. For each λ it calls leaveOneOut,
+// which returns the argument c of jackknifePlus and the influence of the samples on predictions.
 func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Matrix, level float64, n int, byLambda map[float64][]int,
 	leaveOneOut func(lambda float64) (c backend.Host[float64], influenceOf influence, err error)) (lower, upper *mat.Dense, err error) {
 	points, err := p.checkRows(dev, x)
@@ -110,11 +108,10 @@ func jackknifeOf(ctx context.Context, dev backend.Device, p predictor, x mat.Mat
 	return lower, upper, nil
 }
 
-// Intervals implements Jackknife. λ must be > 0. For n samples with the kernel matrix K and the
-// diagonal matrix W of the weights, the first call factors K + λW⁻¹ for each λ in n³ operations, even
-// if the model was loaded from a file; Prepare does this in advance. The model keeps the factors, of
-// 8n² bytes each. Each point takes 2n² operations. If there is one feature and solvers.Kalman accepts
-// the kernel, the factor and a point take O(n) operations and bytes instead.
+// Intervals implements Jackknife. λ must be > 0. The first call factors K + λW⁻¹ for each λ in n³ operations, with
+// the kernel matrix K of n samples and the diagonal matrix W of the weights; Prepare does this in advance. The
+// model keeps the factors, of 8n² bytes each. Each point takes 2n² operations. If there is one feature and
+// solvers.Kalman accepts the kernel, the factor and a point take O(n) operations and bytes instead.
 func (m *KernelRidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	defer wrapError(kernelRidgeName+": intervals", nil, &lower, &err)
 	type host = backend.Host[float64]
@@ -160,11 +157,10 @@ type ridgeSamples struct {
 
 func (m *RidgeModel) hasSamples() bool { return m.samples.x.Rows > 0 && m.samples.y.Rows > 0 }
 
-// Intervals implements Jackknife, for a model that was fitted with Ridge.Intervals. The first call
-// takes 2nd² operations and stores factors of 8d(n + d) bytes for each λ; Prepare makes this
-// computation in advance. Each point takes 2nd operations. At λ = 0 the features must be linearly
-// independent, as for the fit; the result has at least a few correct digits if the condition number
-// of X is at most about 1e7.
+// Intervals implements Jackknife, for a model that was fitted with Ridge.Intervals. The first call takes 2nd²
+// operations and stores factors of 8d(n + d) bytes for each λ; Prepare does this in advance. Each point takes 2nd
+// operations. At λ = 0 the features must be linearly independent, as for the fit; the result has at least a few
+// correct digits if the condition number of X is at most about 1e7.
 func (m *RidgeModel) Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error) {
 	defer wrapError(ridgeName+": intervals", nil, &lower, &err)
 	if m.coef.Rows > 0 && !m.hasSamples() {
@@ -216,9 +212,8 @@ func (m *RidgeModel) Prepare(ctx context.Context, dev backend.Device) error {
 // call computes them again.
 func (m *RidgeModel) DropFactor() { m.factor.Drop() }
 
-// jackknifePlus sets column j of lower and upper to the intervals of output j. Column k of b
-// belongs to the point with the number first + k. Omitting sample i from the fit changes the
-// prediction at this point by −c_ij b_ik, where c_ij is the leave-one-out error of sample i.
+// jackknifePlus sets column j of lower and upper to the intervals of output j. Omitting sample i from the fit
+// changes the prediction at point first + k by −c_ij b_ik, where c_ij is the leave-one-out error of sample i.
 func jackknifePlus(threads, rank, j, first int, lower, upper, f, c, b backend.Host[float64]) {
 	var g sync.WaitGroup
 	n, workers := b.Rows, max(1, min(threads, b.Cols))

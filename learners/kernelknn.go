@@ -45,15 +45,14 @@ func (l *KernelKNN) parameters() []Parameter {
 //
 //	d²(x, z) = k(x, x) + k(z, z) − 2k(x, z)
 //
-// and predicts the mean of their targets (Fit) or the class with the most votes (FitClasses). A
-// sample of weight w counts as w samples; the weight of the farthest neighbor is reduced so that
-// the weights of the neighbors sum to K. If samples have equal distances, or classes have equal
-// votes, the first one is selected. With the linear kernel, and with any kernel that decreases with
-// the Euclidean distance, the result is that of scikit-learn's KNeighbors.
+// and predicts the mean of their targets (Fit) or the class with the most votes (FitClasses). A sample of weight w
+// counts as w samples; the weight of the farthest neighbor is reduced so that the weights of the neighbors sum to
+// K. If samples have equal distances, or classes have equal votes, the first one is selected. With the linear
+// kernel, and with any kernel that decreases with the Euclidean distance, the result is that of scikit-learn's
+// KNeighbors.
 //
-// Fit keeps a copy of the samples, and a prediction takes O(n) values of k for each row. The
-// formula of d² subtracts nearly equal numbers: values of d² below about 1e-16 times the kernel
-// values are only rounding errors. Center features that are far from 0.
+// A prediction takes O(n) values of k for each row. Values of d² below about 1e-16 times the kernel values are
+// only rounding errors: center features that are far from 0.
 type KernelKNN struct {
 	Kernel kernels.Kernel // nil means linear()
 	K      int            // number of neighbors; 0 means 5
@@ -76,8 +75,7 @@ func (l KernelKNN) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix,
 	return l.fit(ctx, dev, x, y, o, Regression)
 }
 
-// FitClasses stores the n×d samples x, whose classes are the different values
-// of the n×1 matrix y.
+// FitClasses stores the n×d samples x, whose classes are the different values of the n×1 matrix y.
 func (l KernelKNN) FitClasses(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelKNNClassModel, error) {
 	m, err := l.fit(ctx, dev, x, y, o, Classification)
 	if err != nil {
@@ -127,9 +125,8 @@ func (m *KernelKNNModel) samples() neighbors.Samples {
 	return neighbors.Samples{Kernel: m.kernel, Points: m.points, Weight: m.weight, Own: m.selfValues}
 }
 
-// nearest calls f for each row of x with the nearest samples whose weights sum to at least K, and
-// with d² − k(x, x) for each of these samples. If needsDiagonal is true, the points passed to f
-// include the values k(x, x).
+// nearest calls f for each row of x with the nearest samples, whose weights sum to at least K, and with their d² −
+// k(x, x). If needsDiagonal is true, the points passed to f include the values k(x, x).
 func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.Matrix, needsDiagonal bool, f func(i int, x numeric.Points, list []int, keys []float64)) (int, error) {
 	p := predictor{learner: m.learner, features: m.points.Cols, kernel: m.kernel, needsDiagonal: needsDiagonal, fixed: []numeric.Points{m.points}}
 	points, err := p.checkRows(dev, x)
@@ -178,8 +175,7 @@ func (m *KernelKNNModel) Predict(ctx context.Context, dev backend.Device, x mat.
 	return checked(m.learner, "mean of the neighbors' targets", mat.NewDense(n, t, data), nil)
 }
 
-// State implements Model. Its arrays are "points", n×d, "weights", 1×n, and
-// "targets", n×t.
+// State implements Model. Its arrays are "points", n×d, "weights", 1×n, and "targets", n×t.
 func (m *KernelKNNModel) State() State { return stateOf(m) }
 
 func (m *KernelKNNModel) fields() []field { return m.neighborFields(Regression) }

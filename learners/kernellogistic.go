@@ -38,17 +38,14 @@ func (l *KernelLogistic) parameters() []Parameter {
 //
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2) Σ_c α_cᵀKα_c,  f_c = Σ_i α_ic k(x_i, ·) + b_c
 //
-// For two classes there is one f, with Pr(second | x) = 1/(1 + e^−f); for K > 2 classes Pr is the
-// softmax of K values f_c. The minimum is unique. At the minimum λα_ic = w_i([y_i = c] − p_ic),
-// where p_ic = Pr(c | x_i). Newton's method finds the minimum: see glm.KernelProblem.
+// For two classes there is one f, with Pr(second | x) = 1/(1 + e^−f); for K > 2 classes Pr is the softmax of K
+// values f_c. The minimum is unique. Newton's method finds it: see glm.KernelProblem.
 //
-// The kernel matrix K takes O(n²d) operations and n² numbers of memory. A product of K with C
-// columns takes 2n²C operations. A fit takes about a hundred products for λ = 1 and a thousand for
-// λ = 1e-4. For many samples use logistic on features of fourier-ridge or nystrom-ridge, or use
-// svc, whose models keep only the support vectors.
+// The kernel matrix of n samples takes O(n²d) operations and n² numbers of memory. A product of it with C columns
+// takes 2n²C operations. A fit takes about a hundred products for λ = 1 and a thousand for λ = 1e-4. For many
+// samples use logistic on features of fourier-ridge or nystrom-ridge, or use svc.
 //
-// If a fit ends before it reaches Tol, it returns the model of its last step with the fact
-// "warning".
+// If a fit ends before it reaches Tol, it returns the model of its last step with the fact "warning".
 type KernelLogistic struct {
 	Kernel      kernels.Kernel // nil means the default of KernelRidge
 	Lambda      float64        // > 0; without a penalty α would diverge if the classes are separable
@@ -83,9 +80,7 @@ func (l KernelLogistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Ma
 	return &KernelLogisticModel{kernelClassifier{kernelExpansion{model{kernelLogisticName, warned(facts, r.Warning)}, k, numeric.DensePoints(p.X), r.Alpha, r.Intercept}, classified{classes}}, l.Lambda}, nil
 }
 
-// KernelLogisticModel is a fitted KernelLogistic. Its centers are all samples of weight > 0. Its
-// facts are the number of Newton steps, the relative residual of the optimality conditions, the
-// value of the objective, ‖f‖², and the number of products with K, or of columns of the factor of K.
+// KernelLogisticModel is a fitted KernelLogistic. Its centers are all samples of weight > 0.
 type KernelLogisticModel struct {
 	kernelClassifier
 	lambda float64
@@ -106,8 +101,7 @@ func (m *KernelLogisticModel) Alpha() *mat.Dense {
 	return denseOf(m.coef)
 }
 
-// State implements Model. Its arrays are "centers", "alpha", "intercept" and
-// "labels".
+// State implements Model. Its arrays are "centers", "alpha", "intercept" and "labels".
 func (m *KernelLogisticModel) State() State { return stateOf(m) }
 
 func (m *KernelLogisticModel) fields() []field {

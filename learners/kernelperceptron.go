@@ -44,22 +44,19 @@ func (l *KernelPerceptron) parameters() []Parameter {
 	}, loopParameters(&l.ZeroIsPositive, &l.Epochs, "20", &l.Batch, &l.NoShuffle, &l.Replace, &l.Seed)...)
 }
 
-// KernelPerceptron is the perceptron in the space of a kernel: f(x) = Σ_j a_j k(x_j, x) + b, where
-// a mistake at x_i adds y_i to a_i. Textbooks also use α_i, the number of mistakes at x_i, with a_i
-// = α_i y_i: KernelPerceptronModel returns a and α. For C classes a has C columns: a mistake at x_i
-// adds 1 to a_iy for the observed class y and subtracts 1 from a_iŷ for the predicted class ŷ.
-// sgn(0) = −1, and the first of several classes with equal values is predicted. With Batch m the
-// samples of a batch are evaluated with the same f, and a mistake adds y_i/m; a weight multiplies
-// the change that its sample causes, as in Perceptron.
+// KernelPerceptron is the perceptron in the space of a kernel: f(x) = Σ_j a_j k(x_j, x) + b, where a mistake at
+// x_i adds y_i to a_i. For C classes a has C columns: a mistake at x_i adds 1 to a_iy for the observed class y and
+// subtracts 1 from a_iŷ for the predicted class ŷ. sgn(0) = −1, and the first of several classes with equal values
+// is predicted. With Batch m the samples of a batch are evaluated with the same f, and a mistake adds y_i/m. A
+// weight multiplies the change that its sample causes, as in Perceptron.
 //
-// Only samples with a_i ≠ 0 become part of the model. Budget is the maximum number of these
-// samples. If a mistake adds one more, the fit removes the sample whose margin without its own term
-// is the largest (Crammer, Kandola and Singer, 2003). Budget bounds time and memory but reduces
-// accuracy.
+// Only samples with a_i ≠ 0 become part of the model. Budget is the maximum number of these samples. If a mistake
+// adds one more, the fit removes the sample whose margin without its own term is the largest (Crammer, Kandola and
+// Singer, 2003).
 //
-// A mistake takes O(n (d + C)) operations, with rows of K from a cache. The memory is the cache and
-// O(nC) numbers. If the samples are not separable in the feature space of the kernel, the fit ends
-// after Epochs epochs; use kernel-ridge or svc instead.
+// A mistake takes O(n (d + C)) operations, with rows of K from a cache. The memory is the cache and O(nC) numbers.
+// If the samples are not separable in the feature space of the kernel, the fit ends after Epochs epochs; use
+// kernel-ridge or svc instead.
 type KernelPerceptron struct {
 	Kernel      kernels.Kernel // nil means the default of KernelRidge
 	Kind        PerceptronKind
@@ -144,9 +141,9 @@ func (m *KernelPerceptronModel) Alpha() *mat.Dense {
 	return denseOf(m.coef)
 }
 
-// Counts returns α for two classes, where a_i = α_i y_i with y_i = 1 for the second class. Without
-// batches and weights, α_i is the number of mistakes at center i. Counts returns nil for more
-// classes and for a restored model.
+// Counts returns α for two classes, where a_i = α_i y_i with y_i = 1 for the second class. Without batches and
+// weights, α_i is the number of mistakes at center i. Counts returns nil for more classes and for a restored
+// model.
 func (m *KernelPerceptronModel) Counts() []float64 {
 	if m.coef.Cols != 1 {
 		return nil
@@ -158,8 +155,7 @@ func (m *KernelPerceptronModel) Counts() []float64 {
 	return counts
 }
 
-// State implements Model. Its arrays are "centers", "alpha", "intercept" and
-// "labels".
+// State implements Model. Its arrays are "centers", "alpha", "intercept" and "labels".
 func (m *KernelPerceptronModel) State() State { return stateOf(m) }
 
 func (m *KernelPerceptronModel) fields() []field { return m.classFields("centers", "alpha") }

@@ -64,19 +64,18 @@ type KernelRidge struct {
 	Lambdas     []float64
 	NoIntercept bool   // set b = 0; by default b is fitted without a penalty
 	Seed        uint64 // seed of all random choices, also of the choice of rows if Kernel is nil
-	// Bound makes Fit compute a sharper bound on the distance between the predictions and those of
-	// the exact solution: see Bounded. Fit then also evaluates every kernel value in more than 80
-	// bits, which takes some tenths of a microsecond per value, and factors K + λW⁻¹ once more.
-	// Bound needs a positive semidefinite kernel and λ > 0.
+	// Bound makes Fit compute a sharper bound on the distance between the predictions and those of the exact
+	// solution: see Bounded. Fit then also evaluates every kernel value in more than 80 bits, which takes some
+	// tenths of a microsecond per value, and factors K + λW⁻¹ once more. Bound needs a positive semidefinite
+	// kernel and λ > 0.
 	Bound bool
 
 	// The following fields determine how the system is solved: see solvers.Params.
 	Solver solvers.Method // solvers.Auto, Dual, Mixed, CG, Kalman or Modes
 	Tol    float64        // largest relative residual; a fit that does not reach it fails; 0 means 1e-8
-	// Accuracy, if it is not 0, replaces Tol: iterative solvers stop when the errors of predictions
-	// are proven to be at most Accuracy at every x whose k(x, x) is at most the largest k(x_i, x_i)
-	// of the samples. A fit that does not reach Accuracy fails with an error that gives the proven
-	// bound.
+	// Accuracy, if it is not 0, replaces Tol: iterative solvers stop when the errors of predictions are proven to
+	// be at most Accuracy at every x whose k(x, x) is at most the largest k(x_i, x_i) of the samples. A fit that
+	// does not reach Accuracy fails with an error that gives the proven bound.
 	Accuracy       float64
 	MaxIter        int              // maximum number of products with K, for iterative solvers; 0 means 10000
 	Operator       solvers.Operator // how an iterative solver stores K
@@ -94,8 +93,8 @@ type KernelRidgeModel struct {
 	factor  run.Kept[map[float64]*solvers.LeaveOneOut]
 }
 
-// points returns x in the form that Fit uses. The sharp bound needs a dense copy of sparse samples;
-// copied reports whether the result is such a copy.
+// points returns x in the form that Fit uses; copied reports whether it is a dense copy, which the sharp bound
+// needs.
 func (l KernelRidge) points(dev backend.Device, x mat.Matrix, o Options) (points numeric.Points, copied bool, err error) {
 	points, err = pointsOf("x", x)
 	if err != nil || points.Sparse == nil || !l.Bound {

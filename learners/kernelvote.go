@@ -39,22 +39,19 @@ func (l *KernelVote) parameters() []Parameter {
 	}
 }
 
-// KernelVote lets every sample vote with the weight k(x, x_i). After FitClasses, the prediction is
-// the weighted vote sgn(Σ_i w_i y_i k(x, x_i)) for two classes y_i = ±1, and for more classes the
-// class with the largest sum. After Fit, it is the kernel-weighted mean of the targets,
+// KernelVote lets every sample vote with the weight k(x, x_i). After FitClasses, the prediction is the weighted
+// vote sgn(Σ_i w_i y_i k(x, x_i)) for two classes y_i = ±1, and for more classes the class with the largest sum;
+// of equal sums the first. After Fit, it is the kernel-weighted mean of the targets,
 //
 //	f(x) = Σ_i w_i y_i k(x, x_i) / Σ_i w_i k(x, x_i)
 //
-// If sums are equal, the first class is predicted. Fit determines only the scale of the kernel; the
-// model keeps the samples. A prediction computes O(n) values of k for each row, without storing
-// them. The mean needs a denominator > 0: Predict returns an error that names the row if the row is
-// too far from all samples, or if the kernel has negative values there. Larger classes have more
-// votes. With a small length scale, the nearest sample alone determines the prediction.
+// Fit determines only the scale of the kernel; the model keeps the samples. A prediction computes O(n) values of k
+// for each row. The mean needs a denominator > 0: Predict returns an error that names the row if the row is too
+// far from all samples, or if the kernel has negative values there.
 type KernelVote struct {
-	// Kernel is k. Nil is the Gaussian whose sigma has the smallest leave-one-out squared error of
-	// the targets, or of the 0/1 memberships of classes. The candidates are the median distance
-	// between rows times 8, 8/√2, 4, …, 1/16. At most 1000 rows, chosen by Seed, are used for the
-	// choice. With a factor of 8 the predictions are nearly the mean of all targets.
+	// Kernel is k. Nil is the Gaussian whose sigma has the smallest leave-one-out squared error of the targets, or
+	// of the 0/1 memberships of classes, for at most 1000 rows, chosen by Seed. The candidates are the median
+	// distance between rows times 8, 8/√2, 4, …, 1/16.
 	Kernel kernels.Kernel
 	Seed   uint64 // seed of the choice of rows if Kernel is nil
 }
@@ -62,8 +59,7 @@ type KernelVote struct {
 // KernelVoteModel is a fitted KernelVote for regression.
 type KernelVoteModel struct{ trainingSet }
 
-// KernelVoteClassModel is a fitted KernelVote for classification: its y has a column for each
-// class.
+// KernelVoteClassModel is a fitted KernelVote for classification: its y has a column for each class.
 type KernelVoteClassModel struct{ KernelVoteModel }
 
 // Fit stores the n×d samples x and the n×t targets y.
@@ -72,8 +68,7 @@ func (l KernelVote) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 	return l.fit(ctx, dev, x, y, o, Regression)
 }
 
-// FitClasses stores the n×d samples x, whose classes are the different values
-// of the n×1 matrix y.
+// FitClasses stores the n×d samples x, whose classes are the different values of the n×1 matrix y.
 func (l KernelVote) FitClasses(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (*KernelVoteClassModel, error) {
 	m, err := l.fit(ctx, dev, x, y, o, Classification)
 	if err != nil {
@@ -135,8 +130,7 @@ func (m *KernelVoteModel) Predict(ctx context.Context, dev backend.Device, x mat
 	return checked(m.learner, "prediction", f, nil)
 }
 
-// State implements Model. Its arrays are "points", n×d, "weights", 1×n, and
-// "targets", n×t.
+// State implements Model. Its arrays are "points", n×d, "weights", 1×n, and "targets", n×t.
 func (m *KernelVoteModel) State() State { return stateOf(m) }
 
 func (m *KernelVoteModel) fields() []field { return m.setFields(Regression) }
@@ -150,9 +144,8 @@ func (m *KernelVoteClassModel) Decision(ctx context.Context, dev backend.Device,
 	return m.decision(m.sums(ctx, dev, x, false))
 }
 
-// Proba implements Prober: the probability of a class is the sum of the class divided by the total
-// of all sums. Proba returns an error for a row whose kernel values are all 0, or if a value is
-// negative.
+// Proba implements Prober: the probability of a class is the sum of the class divided by the total of all sums.
+// Proba returns an error for a row whose kernel values are all 0, or if a value is negative.
 func (m *KernelVoteClassModel) Proba(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	sums, err := m.sums(ctx, dev, x, false)
 	if err != nil {

@@ -37,21 +37,17 @@ func (l *L0) parameters() []Parameter {
 //
 //	min Σ_i w_i (y_i − wᵀx_i − b)²   subject to ‖w‖₀ ≤ Support
 //
-// or, with Support 0, with the penalty λ‖w‖₀, where ‖w‖₀ is the number of weights that are not 0.
-// For up to 64 columns L0 searches for the best subset by branch and bound on the factor R of a QR
-// factorization. The factorization takes as long as least-squares by QR. The search takes up to two
-// seconds for each output, depending on the correlation of the columns, and may be cut off; for up
-// to 24 columns it always completes. The Fact "best subset" reports whether the search completed.
+// or, with Support 0, with the penalty λ‖w‖₀, where ‖w‖₀ is the number of weights that are not 0. For up to 64
+// columns L0 searches for the best subset by branch and bound. The search takes up to two seconds for each output
+// and may be cut off; for up to 24 columns it always completes. The Fact "best subset" reports whether it
+// completed.
 //
-// With more columns, or if the search did not complete, L0 uses a local method whose result need not
-// be the optimum. A step moves along the gradient, selects the largest weights (with a penalty: the
-// weights whose removal would raise the objective), and then minimizes over the selected weights. If
-// their columns are linearly dependent, it uses an independent subset. The objective decreases with
-// every step, so the method ends after finitely many steps. If MaxIter steps do not suffice, Fit
-// returns the model of the last step, and its Facts include a "warning". The columns of x are scaled
-// to norm 1 internally, which does not change the problem and makes weights comparable. A step takes
-// O(d²) operations if XᵀX is formed (for n ≥ d or d ≤ 2048), otherwise O(nd), and O(s³) more for s
-// weights. For a path, or if many columns are strongly correlated, lasso is the safer choice.
+// With more columns, or if the search did not complete, L0 uses a local method whose result need not be the
+// optimum. A step moves along the gradient, selects the largest weights (with a penalty: the weights whose removal
+// would raise the objective), and then minimizes over the selected weights. If MaxIter steps do not suffice, Fit
+// returns the model of the last step, and its Facts include a "warning". A step takes O(d²) operations if XᵀX is
+// formed (for n ≥ d or d ≤ 2048), otherwise O(nd), and O(s³) more for s weights. For a path, or if many columns
+// are strongly correlated, lasso is the safer choice.
 type L0 struct {
 	Lambda      float64 // ≥ 0; used when Support is 0
 	Support     int     // ≥ 0

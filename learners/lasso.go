@@ -46,31 +46,25 @@ const (
 	ISTA              = lsq.ISTA
 )
 
-// Lasso is linear regression with a penalty that makes weights 0: f(x) = wᵀx + b with the w and b
-// that minimize
+// Lasso is linear regression with a penalty that makes weights 0: f(x) = wᵀx + b with the w and b that minimize
 //
 //	Σ_i w_i (y_i − wᵀx_i − b)² + λ‖w‖₁
 //
-// λ multiplies the norm in this sum: scikit-learn minimizes (1/2n)‖y − Xw‖² + alpha‖w‖₁, so that λ
-// = 2n·alpha. If λ ≥ 2‖Xᵀ(y − ȳ)‖_∞, where ȳ is the mean of y, w is 0. The solution is the
-// posterior mode under noise N(0, σ²/w_i) and independent Laplace priors of the weights with
-// density (1/2τ)exp(−|w|/τ), for λ = 2σ²/τ (Tibshirani 1996).
+// scikit-learn minimizes (1/2n)‖y − Xw‖² + alpha‖w‖₁, so that λ = 2n·alpha. If λ ≥ 2‖Xᵀ(y − ȳ)‖_∞, where ȳ is the
+// mean of y, w is 0. The solution is the posterior mode under noise N(0, σ²/w_i) and independent Laplace priors of
+// the weights with density (1/2τ)exp(−|w|/τ), for λ = 2σ²/τ (Tibshirani 1996).
 //
-// With Theta a constraint replaces the penalty: w and b minimize the sum of squares subject to ‖w‖₁
-// ≤ θ. The solution equals the solution with the penalty for the λ ≥ 0 at which ‖w(λ)‖₁ = θ, or for
-// λ = 0 if least squares satisfies the constraint. The Facts and LinearModel.Lambda contain this λ.
-// In both forms the Fact "l1 norm" is ‖w‖₁ of the first output.
+// With Theta, w and b minimize the sum of squares subject to ‖w‖₁ ≤ θ. The solution is that of the penalty for the
+// λ ≥ 0 at which ‖w(λ)‖₁ = θ, or for λ = 0 if least squares satisfies the constraint. The Facts and
+// LinearModel.Lambda contain this λ. In both forms the Fact "l1 norm" is ‖w‖₁ of the first output.
 //
-// The fit stops when the duality gap, which bounds the distance of the objective from its minimum,
-// is at most Tol·‖y − ȳ‖², or after MaxIter steps. After MaxIter steps the model is the best one
-// found, and its Facts include a "warning". With n ≥ d, or up to 2048 features, the device forms
-// XᵀX, d² numbers, in O(nd²) operations, and a sweep takes O(d) operations for each changed weight.
-// With more features a sweep uses X and takes O(nd). Sparse samples are stored by columns, and a
-// sweep takes time proportional to the number of their elements. When the sweeps have taken as many
-// operations as a Cholesky factorization, coordinate descent solves for the nonzero weights by
-// Cholesky, after setting the weights of linearly dependent columns to 0. Each solution counts as a
-// step. Outputs are fitted separately. From a group of nearly equal columns the lasso selects one,
-// and small changes of the data can change the selection; ridge does not have this defect.
+// The fit stops when the duality gap, which bounds the distance of the objective from its minimum, is at most
+// Tol·‖y − ȳ‖², or after MaxIter steps. After MaxIter steps the model is the best one found, and its Facts include
+// a "warning". With n ≥ d, or up to 2048 features, the device forms XᵀX, d² numbers, in O(nd²) operations, and a
+// sweep takes O(d) operations for each changed weight. With more features a sweep takes O(nd), and with sparse
+// samples time proportional to the number of their elements. Outputs are fitted separately. From a group of nearly
+// equal columns the lasso selects one, and small changes of the data can change the selection; ridge does not have
+// this defect.
 type Lasso struct {
 	Lambda      float64     // ≥ 0
 	Theta       float64     // if > 0, the bound on ‖w‖₁ (Lambda must be 0); 0 means no bound
@@ -91,10 +85,10 @@ func (l Lasso) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 	return models[0], nil
 }
 
-// Path fits a model for each λ of lambdas. Each fit starts at the preceding solution, so that a
-// path of decreasing λ takes little more time than its last model alone. l.Lambda is ignored. If
-// lambdas is nil, Path uses 100 values, equally spaced in their logarithms, from the smallest λ at
-// which all weights are 0 down to a thousandth of this λ. The models are in the order of lambdas.
+// Path fits a model for each λ of lambdas. Each fit starts at the preceding solution, so a path of decreasing λ
+// takes little more time than its last model alone. l.Lambda is ignored. If lambdas is nil, Path uses 100 values,
+// equally spaced in their logarithms, from the smallest λ at which all weights are 0 down to a thousandth of this
+// λ. The models are in the order of lambdas.
 func (l Lasso) Path(ctx context.Context, dev backend.Device, x, y mat.Matrix, lambdas []float64, o Options) (models []*LinearModel, err error) {
 	defer wrapError(lassoName, l.parameters(), &models, &err)
 	for i, v := range lambdas {

@@ -13,8 +13,7 @@ type LinearModel struct {
 	penalty      []float64 // λ of each output, either found or given
 }
 
-// Lambda returns the λ of each output. For ridge-constrained it is the λ whose solution satisfies
-// the constraint.
+// Lambda returns the λ of each output. For ridge-constrained it is the λ whose solution satisfies the constraint.
 func (m *LinearModel) Lambda() []float64 { return slices.Clone(m.penalty) }
 
 // Support returns the indices, from 0, of the features whose weight for output j is not 0.
@@ -28,8 +27,7 @@ func (m *LinearModel) Support(j int) []int {
 	return list
 }
 
-// State implements Model. Its arrays are "coef", d×t, "intercept" and
-// "lambda", 1×t.
+// State implements Model. Its arrays are "coef", d×t, "intercept" and "lambda", 1×t.
 func (m *LinearModel) State() State { return stateOf(m) }
 
 func (m *LinearModel) fields() []field {

@@ -52,24 +52,19 @@ const (
 //
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2)‖W‖²
 //
-// which is n times (the mean cross-entropy + (λ/2n)‖W‖²). For two classes W has one column, and
-// Pr(second | x) = 1/(1 + e^−f) with f = wᵀx + b. For K classes W has K columns, and Pr(c | x) =
-// e^f_c / Σ_j e^f_j. With Reference W has K−1 columns, f_K = 0 and Pr(c | x) = e^f_c/(1 + Σ_{j<K}
-// e^f_j); texts that write e^{−vᵀx}/(1 + Σ e^{−v_jᵀx}) have v = −w. The intercepts are not
-// penalized. λ is 1/C for scikit-learn's C.
+// For two classes W has one column, and Pr(second | x) = 1/(1 + e^−f) with f = wᵀx + b. For K classes W has K
+// columns, and Pr(c | x) = e^f_c / Σ_j e^f_j. With Reference W has K−1 columns, f_K = 0 and Pr(c | x) = e^f_c/(1 +
+// Σ_{j<K} e^f_j). The intercepts are not penalized. λ is 1/C for scikit-learn's C.
 //
-// With λ > 0 the minimum is unique, except that a constant may be added to all K intercepts, which
-// are therefore chosen to sum to 0. With λ = 0 a minimum exists only if the classes cannot be
-// separated; otherwise Fit returns an error, or, if MaxIter is set, the model at the end of the
-// iterations, whose Facts include a "warning". With λ = 0 Fit fits the K−1 columns of Reference,
-// which has the same minimum.
+// With λ > 0 the minimum is unique, except that a constant may be added to all K intercepts, which are therefore
+// chosen to sum to 0. With λ = 0 a minimum exists only if the classes cannot be separated; otherwise Fit returns
+// an error, or, if MaxIter is set, the model at the end of the iterations, whose Facts include a "warning". With λ
+// = 0 Fit fits the K−1 columns of Reference, which has the same minimum.
 //
-// The Fact "remaining decrease" estimates the fraction of the loss F by which it may still decrease:
-// gᵀM⁻¹g/(2F) for the gradient g. For newton M is the Hessian. For lbfgs and gradient-descent it is
-// mean(p(1−p))·XᵀX + λI, with the probabilities p. For these two with more than 4096 features, and
-// for sgd, it is the diagonal of this matrix. The estimate depends on the scale of a feature only
-// through λ. If the solver ends before the estimate is at most Tol, Fit returns the model of the
-// last step, and its Facts include a "warning". For nonlinear boundaries see KernelLogistic.
+// The Fact "remaining decrease" estimates the fraction by which the loss F may still decrease: gᵀM⁻¹g/(2F), where
+// g is the gradient and M is the Hessian or, for the solvers other than newton, an approximation of it. If the
+// solver ends before the estimate is at most Tol, Fit returns the model of the last step, and its Facts include a
+// "warning". For nonlinear boundaries see KernelLogistic.
 type Logistic struct {
 	Lambda      float64 // ≥ 0
 	NoIntercept bool    // set b = 0; by default b is fitted without a penalty
@@ -105,12 +100,9 @@ func (l Logistic) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, 
 	return &LogisticModel{linearClassifier{linear{model{logisticName, warned(facts, r.Warning)}, numeric.Restored(r.Coef, features, f.points.Cols), r.Intercept}, classified{classes}}, l.Lambda}, nil
 }
 
-// LogisticModel is a fitted Logistic: f(x) = Wᵀx + b, where W has one column for two classes and K
-// columns for K > 2 classes. With Logistic.Reference the last column is 0. The decision values f
-// are the log odds of the second of two classes, or for K > 2 classes the logarithms of the
-// probabilities up to a common constant. The facts of the model are the method, the number of
-// iterations, the value of the objective, the fraction by which it may still decrease and the
-// largest entry of its gradient.
+// LogisticModel is a fitted Logistic: f(x) = Wᵀx + b, where W has one column for two classes and K columns for K >
+// 2 classes. With Logistic.Reference the last column is 0. The decision values f are the log odds of the second of
+// two classes, or for K > 2 classes the logarithms of the probabilities up to a common constant.
 type LogisticModel struct {
 	linearClassifier
 	lambda float64

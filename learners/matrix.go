@@ -57,9 +57,8 @@ var errNoCenters = errors.New("centers: the learner has no centers: omit them, o
 
 var errNoCheckpoint = errors.New("checkpoint: the learner writes no checkpoints: omit the checkpoint")
 
-// samples returns x and y as row-major matrices with equal numbers of rows, for a learner that does
-// not accept sparse samples. It does not check for NaN and Inf, because the solver reads every
-// element anyway and checks it.
+// samples returns x and y as row-major matrices with equal numbers of rows, for a learner that does not accept
+// sparse samples. It does not check for NaN and Inf.
 func samples(dev backend.Device, o Options, learner string, x, y mat.Matrix) (hx, hy backend.Host[float64], err error) {
 	if hx, err = denseSamples(dev, o, learner, x); err == nil {
 		hy, err = targets(hx.Rows, y)

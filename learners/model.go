@@ -42,8 +42,7 @@ type Epoch = run.Epoch
 type Model interface {
 	// Learner returns the name of the learner that fitted the model: "ridge", "kernel-ridge".
 	Learner() string
-	// Dims returns the number of columns of x and of the result of Predict; both are 0 if the
-	// model is not fitted.
+	// Dims returns the number of columns of x and of the result of Predict; both are 0 if the model is not fitted.
 	Dims() (features, outputs int)
 	// Predict returns f(x) for every row of x, n×outputs. It processes the rows in blocks; except
 	// for rounding, the result for a row does not depend on the other rows. Once ctx is done it
@@ -143,8 +142,7 @@ func dimension(n int) string {
 // Uncertain is a Model that also estimates the variances of its predictions.
 type Uncertain interface {
 	Model
-	// Variance returns the variances of new targets at the rows of x, including the noise:
-	// n×outputs, ≥ 0. Like Predict, it processes blocks of rows and obeys ctx. For a Preparer the
-	// first call takes as long as a fit.
+	// Variance returns the variances of new targets at the rows of x, including the noise: n×outputs, ≥ 0. Like
+	// Predict, it processes blocks of rows and obeys ctx. For a Preparer the first call takes as long as a fit.
 	Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
 }

@@ -8,14 +8,11 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// squaredNorm is the name of the Fact ‖w‖², or ‖f‖² for a function in the space of a kernel.
-// Minimizing the loss subject to the constraint that the squared norm is at most this value gives
-// the same solution. For regression the Fact describes the first output; for K classes it is the
-// sum over the K functions.
+// squaredNorm is the name of the Fact ‖w‖², or ‖f‖² for a function in the space of a kernel. For regression it
+// describes the first output; for K classes it is the sum over the K functions.
 const squaredNorm = "squared norm"
 
-// normFacts returns the fact ‖f‖² of a support vector machine and, if ‖f‖² is negative, a warning
-// with the reason.
+// normFacts returns the fact ‖f‖² of a support vector machine and, if ‖f‖² is negative, a warning with the reason.
 func normFacts(square float64) []Fact {
 	facts := []Fact{{squaredNorm, square}}
 	if square < 0 {
@@ -37,8 +34,7 @@ func squares(h backend.Host[float64]) (sum float64) {
 // coefNorm returns ‖w‖² of the first output.
 func coefNorm(coef backend.Host[float64]) float64 { return squares(coef.View(0, 0, coef.Rows, 1)) }
 
-// expansionNorm returns the fact ‖f‖² of the first output, or no fact if expansionSquare cannot
-// compute ‖f‖².
+// expansionNorm returns the fact ‖f‖² of the first output, or no fact if expansionSquare cannot compute ‖f‖².
 func expansionNorm(y, alpha backend.Host[float64], b []float64, weights []float64, lambda float64) []Fact {
 	if square, ok := expansionSquare(y, alpha, b, weights, lambda); ok {
 		return []Fact{{squaredNorm, square}}
@@ -46,15 +42,13 @@ func expansionNorm(y, alpha backend.Host[float64], b []float64, weights []float6
 	return nil
 }
 
-// noiseFacts returns the facts of a linear fit about the noise N(0, σ²/w_i). p is the number of
-// parameters, without the intercept. The facts are the estimate ‖r‖²/(n − p) of σ², which is
-// unbiased for least squares and above σ² on average with a penalty, and the log likelihood at
-// the estimate ‖r‖²/n that maximizes it,
+// noiseFacts returns the facts of a linear fit about the noise N(0, σ²/w_i): the estimate squares/(n − p) of σ²,
+// and the log likelihood at σ² = squares/n,
 //
-//	−(n/2)(ln(2π‖r‖²/n) + 1) + ½ Σ ln w_i
+//	−(n/2)(ln(2π squares/n) + 1) + ½ Σ ln w_i
 //
-// where squares is ‖r‖² = Σ w_i r_i² for the residuals r_i of the first output, and n is the number
-// of rows of weight > 0. An exact fit has none of these facts.
+// where squares is the weighted sum of the squared residuals of the first output, n is the number of rows of
+// weight > 0, and p is the number of parameters without the intercept. An exact fit has none of these facts.
 func noiseFacts(squares float64, weights []float64, rows, p int, intercept bool) []Fact {
 	if !(squares > 0) || !finite(squares) {
 		return nil
@@ -76,9 +70,8 @@ func noiseFacts(squares float64, weights []float64, rows, p int, intercept bool)
 	return append(facts, Fact{"log likelihood", log})
 }
 
-// expansionSquare returns ‖f‖² = αᵀKα of the first output. Since α solves (K + λW⁻¹)α + b·1 = y, no
-// product with K is needed. expansionSquare returns false if rounding errors dominate αᵀ(y − b −
-// λW⁻¹α).
+// expansionSquare returns ‖f‖² = αᵀKα of the first output, computed as αᵀ(y − b − λW⁻¹α), or false if rounding
+// errors dominate this product.
 func expansionSquare(y, alpha backend.Host[float64], b, weights []float64, lambda float64) (float64, bool) {
 	sum, size := 0.0, 0.0
 	for i := range alpha.Rows {

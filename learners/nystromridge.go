@@ -60,19 +60,17 @@ type NystromRidge struct {
 	Tol         float64            // relative residual of the normal equations; 0 means 1e-6
 	Seed        uint64             // seed of all random choices
 	Bound       bool               // compute sharp bounds on the errors of predictions: see Bounded; needs λ > 0 and dense samples
-	// Std makes the model keep the posterior of the Gaussian process with the covariance s²k, whose mean is
-	// f. Variance needs the posterior. It takes 8M² bytes, and the fit takes twice as long. In the process
-	// (deterministic training conditional) the samples depend only on the values at the centers. The
-	// variance at other points includes the variance that the centers do not explain (Quiñonero-Candela and
-	// Rasmussen 2005, 5.2). s² maximizes the likelihood and is then reduced by the fraction of the
-	// residuals that the unexplained variance accounts for: see solvers.Posterior. Std needs λ > 0.
+	// Std makes the model keep the posterior of the Gaussian process with the covariance s²k, whose mean is f.
+	// Variance needs the posterior. It takes 8M² bytes, and the fit takes twice as long. The process is the
+	// deterministic training conditional (Quiñonero-Candela and Rasmussen 2005, 5.2). s² maximizes the likelihood
+	// and is then reduced by the fraction of the residuals that the variance not explained by the centers accounts
+	// for: see solvers.Posterior. Std needs λ > 0.
 	Std       bool
 	UnitScale bool // s² = 1, so that the variance of the noise is λ
-	// Optimize searches for the parameters of the kernel and the λ that maximize the lower bound of
-	// Titsias (2009) on the likelihood of the exact process. The search starts at Kernel and
-	// Lambda, uses the gradient, and takes at most 2,000 samples and 2,000 centers, which Seed
-	// chooses; if all these samples can be centers, the search maximizes the likelihood of the
-	// exact process for them. Optimize needs dense samples.
+	// Optimize searches for the parameters of the kernel and the λ that maximize the lower bound of Titsias (2009)
+	// on the likelihood of the exact process. The search starts at Kernel and Lambda, and takes at most 2,000
+	// samples and 2,000 centers, which Seed chooses; if all these samples can be centers, it maximizes the
+	// likelihood itself. Optimize needs dense samples.
 	Optimize bool
 	ARD      bool // one length scale for each feature, if Kernel is nil
 }
@@ -108,9 +106,8 @@ func (l NystromRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matr
 	return l.FitRows(ctx, dev, data, o)
 }
 
-// FitRows is like Fit, for samples that are read in passes and need not fit into memory. data
-// includes the weights and keys of the samples; the weights and keys of o are ignored.
-// mercer.FitRows and mercer fit --stream call it.
+// FitRows is like Fit, for samples that are read in passes and need not fit into memory. data includes the weights
+// and keys of the samples; the weights and keys of o are ignored.
 func (l NystromRidge) FitRows(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (m *NystromRidgeModel, err error) {
 	defer wrapError(nystromRidgeName, l.parameters(), &m, &err)
 	return l.fit(ctx, dev, data, nil, o)
@@ -181,9 +178,8 @@ func (l NystromRidge) fit(ctx context.Context, dev backend.Device, data solvers.
 	return m, nil
 }
 
-// search searches for the kernel and λ with a subset of the samples. If all samples of the subset
-// can be centers, it maximizes the likelihood of the exact process, which takes a tenth of the
-// time. Otherwise it maximizes the bound of Titsias for the centers. The argument centers holds
+// search searches for the kernel and λ with a subset of the samples. If all samples of the subset can be centers,
+// it maximizes the likelihood of the exact process, which takes a tenth of the time. centers holds
 // Options.Centers, or is empty.
 func (l NystromRidge) search(ctx context.Context, dev backend.Device, k kernels.Kernel, data solvers.Rows, centers backend.Host[float64], o Options) (*searchResult, error) {
 	s := processSearch{kernel: k, lambda: l.Lambda, ard: l.ARD, noIntercept: l.NoIntercept, unitScale: l.UnitScale, seed: l.Seed, rows: searchRows}

@@ -28,18 +28,16 @@ func (l *OneClassSVM) parameters() []Parameter {
 	}, smoParameters(&l.Tol, positive, &l.MaxIter, &l.Cache)...)
 }
 
-// OneClassSVM estimates the region in which samples lie: f(x) = g(x) + b, where g(x) = Σ_i β_i
-// k(x_i, x) has a small norm, is at least 0 on a region that contains all samples except at most a
-// fraction ν. Predict returns f; f ≥ 0 means that x is like the samples. The fraction ν is by
-// weight. Samples with f < 0 have β_i = w_i; b is the largest of the values that are optimal within
-// the tolerance, so that all other samples have f ≥ 0.
+// OneClassSVM estimates the region in which samples lie: f(x) = g(x) + b, where g(x) = Σ_i β_i k(x_i, x) and b
+// minimize
 //
-//	min ½‖g‖² + Σ_i w_i max(−b − g(x_i), 0) + ν Σw_i b
+//	½‖g‖² + Σ_i w_i max(−b − g(x_i), 0) + ν Σw_i b
 //
-// The scaling is that of LIBSVM and scikit-learn's OneClassSVM: 0 ≤ β_i ≤ w_i and Σβ_i = νΣw_i;
-// Schölkopf's f is this f divided by νΣw. SMO (package svm) takes O(n·support) values of k, and
-// there are at least νn support vectors: with a large ν the model is no sparser than a density
-// estimate. Targets are ignored.
+// Predict returns f; f ≥ 0 means that x is like the samples. At most a fraction ν of the samples, by weight, has f
+// < 0; b is the largest of the values that are optimal within the tolerance.
+//
+// The scaling is that of LIBSVM and scikit-learn's OneClassSVM: 0 ≤ β_i ≤ w_i and Σβ_i = νΣw_i. SMO (package svm)
+// takes O(n·support) values of k, and there are at least νn support vectors. Targets are ignored.
 type OneClassSVM struct {
 	Kernel  kernels.Kernel // nil means the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
 	Nu      float64        // ν, in (0, 1]; 0 means 0.5

@@ -13,10 +13,9 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Parameter describes a parameter of a learner and is bound to a field of the learner's struct.
-// Each learner lists its parameters once. The flags of the command, the values that Make stores,
-// and the checks and defaults of Fit follow from this list. Each function below makes a parameter
-// of one type.
+// Parameter describes a parameter of a learner and is bound to a field of the learner's struct. The flags of the
+// command, the values that Make stores, and the checks and defaults of Fit follow from a learner's list of
+// parameters.
 type Parameter struct {
 	kernels.Parameter          // Name is also the name of the command's flag
 	Help              string   `json:"help"`
@@ -48,9 +47,8 @@ func pythonName(name string) string {
 	return cmp.Or(pythonNames[name], strings.ReplaceAll(name, "-", "_"))
 }
 
-// These are the types of parameters besides kernels.OneNumber and kernels.Integer. Parse returns
-// their values as bool, string, kernels.Kernel and []float64, and the values of the other two types
-// as float64 and int.
+// These are the types of parameters besides kernels.OneNumber and kernels.Integer. Parse returns their values as
+// bool, string, kernels.Kernel and []float64, and the values of the other two types as float64 and int.
 const (
 	BoolType   = "bool"
 	ChoiceType = "choice"
@@ -58,8 +56,7 @@ const (
 	ListType   = "numbers"
 )
 
-// Parse returns the value of a text. Its error does not name the parameter: "must be a finite
-// number ≥ 0, got -1".
+// Parse returns the value of a text. Its error does not name the parameter: "must be a finite number ≥ 0, got -1".
 func (p Parameter) Parse(text string) (any, error) {
 	if p.parse == nil {
 		return nil, errors.New("cannot be parsed: the Parameter does not come from the Catalogue")
@@ -139,8 +136,7 @@ func number(name string, field *float64, defaultText string, r rule, help string
 	return bound(newParameter(name, kernels.OneNumber, defaultText, r.text, help), field, parseNumber, r.check)
 }
 
-// mebibytes is a parameter in MiB. Its field is in bytes, and at least 1, because 0 would mean the
-// default.
+// mebibytes is a parameter in MiB. Its field is in bytes, and at least 1, because 0 would mean the default.
 func mebibytes(name string, field *int64, defaultText, help string) Parameter {
 	return converted(newParameter(name, kernels.OneNumber, defaultText, positive.text, help), field, parseNumber, positive.check,
 		func(v float64) int64 { return int64(min(max(v*(1<<20), 1), 1<<62)) },
@@ -307,8 +303,7 @@ func checkRules(parameters []Parameter) *ParameterError {
 	return nil
 }
 
-// valuesOf returns the values of the fields, without zero values of parameters that have no
-// default.
+// valuesOf returns the values of the fields, without zero values of parameters that have no default.
 func valuesOf(parameters []Parameter) parsed {
 	values := parsed{}
 	for _, p := range parameters {
@@ -362,8 +357,7 @@ type When struct {
 // String returns the condition as text: "only with solver sgd".
 func (w *When) String() string { return w.Of("") }
 
-// Of returns the text of String with a prefix before the parameter's name, such as the -- of a
-// flag.
+// Of returns the text of String with a prefix before the parameter's name, such as the -- of a flag.
 func (w *When) Of(prefix string) string {
 	if len(w.Values) == 0 {
 		return "only without " + prefix + w.Parameter
@@ -382,15 +376,13 @@ func (w *When) met(v parsed) bool {
 	return slices.Contains(w.Values, fmt.Sprint(v[w.Parameter]))
 }
 
-// onlyWith returns p with the condition that another parameter has one of the values; otherwise p
-// has no effect.
+// onlyWith returns p with the condition that another parameter has one of the values; otherwise p has no effect.
 func (p Parameter) onlyWith(parameter string, values ...string) Parameter {
 	p.When = &When{parameter, values}
 	return p
 }
 
-// onlyWithout returns p with the condition that another parameter is not given; otherwise p has no
-// effect.
+// onlyWithout returns p with the condition that another parameter is not given; otherwise p has no effect.
 func (p Parameter) onlyWithout(parameter string) Parameter { return p.onlyWith(parameter) }
 
 // onlyFor returns p restricted to task t; in other tasks p has no effect.
@@ -411,8 +403,7 @@ func (p Parameter) withAutoDefault(words string) Parameter {
 	return p
 }
 
-// requiredInGo returns p marked as a field that a program must set, because Fit returns an error
-// for a zero field.
+// requiredInGo returns p marked as a field that a program must set, because Fit returns an error for a zero field.
 func (p Parameter) requiredInGo() Parameter {
 	p.required = true
 	return p

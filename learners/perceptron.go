@@ -97,27 +97,24 @@ func (k PerceptronKind) name() string {
 	return string(k) + "-perceptron"
 }
 
-// Perceptron learns f(x) = wᵀx + b from mistakes. For two classes, if sgn f(x_i) ≠ y_i, with sgn(0)
-// = −1 or optionally +1,
+// Perceptron learns f(x) = wᵀx + b from mistakes. For two classes, if sgn f(x_i) ≠ y_i, with sgn(0) = −1 or
+// optionally +1,
 //
 //	w ← w + η y_i x_i,  b ← b + η y_i R²,  R = max_i ‖x_i‖
 //
-// Each of K classes has its own w_t and b_t. The class with the largest f_t is predicted; if
-// several f_t are equal, the first of these classes. A mistake adds the same change to w and b of
-// the observed class and subtracts it from w and b of the predicted class. With Batch m the samples
-// of a batch are evaluated with the same w, which then changes by the mean of their changes:
-// stochastic gradient descent on max(0, −y f(x)) for m = 1, gradient descent for m = n. A weight
-// multiplies the step of its sample: w_i y_i x_i; a sample of weight 0 is ignored. For m = n this
-// equals repeating the sample, up to a common factor of all steps.
+// Each of K classes has its own w_t and b_t. The class with the largest f_t is predicted; if several f_t are
+// equal, the first of these classes. A mistake adds the same change to w and b of the observed class and subtracts
+// it from w and b of the predicted class. With Batch m the samples of a batch are evaluated with the same w, which
+// then changes by the mean of their changes. A weight multiplies the step of its sample: w_i y_i x_i; a sample of
+// weight 0 is ignored.
 //
-// Training stops after an epoch without mistakes. On separable samples this happens after at most
-// (2R/γ)² mistakes, or (R/γ)² without an intercept, where γ is the margin of the best w of length 1
-// (Novikoff, 1962). These bounds are multiplied by the batch size and by the ratio of the largest
-// weight to the smallest. On other samples the fit ends after Epochs epochs, and the averaged or
-// voted kind predicts better than the last w.
+// Training stops after an epoch without mistakes. On separable samples this happens after at most (2R/γ)²
+// mistakes, or (R/γ)² without an intercept, where γ is the margin of the best w of length 1 (Novikoff, 1962).
+// These bounds are multiplied by the batch size and by the ratio of the largest weight to the smallest. On other
+// samples the fit ends after Epochs epochs, and the averaged or voted kind predicts better than the last w.
 //
-// An epoch takes O(n d C) operations for C columns of w, plus the inner products of samples in
-// blocks. Sources: Rosenblatt (1958); Freund and Schapire (1999).
+// An epoch takes O(n d C) operations for C columns of w, plus the inner products of samples in blocks. Sources:
+// Rosenblatt (1958); Freund and Schapire (1999).
 type Perceptron struct {
 	Kind        PerceptronKind
 	NoIntercept bool    // keep b at Start; by default b is learned
@@ -250,6 +247,5 @@ func perceptronFacts(l *online.Loop, f backend.Host[float64], norm, radius float
 // mistakes, margins and Novikoff's bound.
 type PerceptronModel struct{ linearClassifier }
 
-// State implements Model. Its arrays are "coef", d×C, "intercept", 1×C, and
-// "labels".
+// State implements Model. Its arrays are "coef", d×C, "intercept", 1×C, and "labels".
 func (m *PerceptronModel) State() State { return stateOf(m) }

@@ -17,15 +17,13 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Sampler is implemented by models of Ridge, NystromRidge and FourierRidge, which must have been fitted
-// with Std.
+// Sampler is implemented by models of Ridge, NystromRidge and FourierRidge, which must have been fitted with Std.
 type Sampler interface {
 	Model
-	// Sample returns draws of the function f + b from its posterior, without noise. Each draw is
-	// n×outputs, for the n rows of x. The mean of the draws is the result of Predict, and their
-	// variance the result of Variance minus the noise s²λ. The same seed gives the same draws.
-	// Sample takes nM² operations for M features, centers or random features. For centers it also
-	// takes n²M + n³/3 operations and memory for an n×n matrix.
+	// Sample returns draws of the function f + b from its posterior, without noise. Each draw is n×outputs, for
+	// the n rows of x. The mean of the draws is the result of Predict, and their variance the result of Variance
+	// minus the noise s²λ. The same seed gives the same draws. Sample takes nM² operations for M features, centers
+	// or random features. For centers it also takes n²M + n³/3 operations and memory for an n×n matrix.
 	Sample(ctx context.Context, dev backend.Device, x mat.Matrix, draws int, seed uint64) ([]*mat.Dense, error)
 }
 
@@ -46,9 +44,9 @@ func (p *process) hasPosterior() bool { return p.posterior.Factors.Rows > 0 }
 // of weight w has the variance s²λ/w.
 func (p *process) Scale() []float64 { return slices.Clone(p.posterior.Scale) }
 
-// LogLikelihood returns the log marginal likelihood of the samples under the approximated process,
-// summed over the outputs, or 0 if the model was fitted without Std. With an intercept it is the
-// restricted likelihood, in which the intercept is integrated out.
+// LogLikelihood returns the log marginal likelihood of the samples under the approximated process, summed over the
+// outputs, or 0 if the model was fitted without Std. With an intercept it is the restricted likelihood, in which
+// the intercept is integrated out.
 func (p *process) LogLikelihood() float64 { return p.posterior.Log }
 
 var errNoPosterior = errors.New("the model did not keep its posterior: fit it with std = true")
@@ -86,8 +84,8 @@ func (p *process) variance(ctx context.Context, dev backend.Device, m predictor,
 	})
 }
 
-// variances returns s²(v + λ), with a column for each s² in the slice scale and a row for each
-// point. The function latent returns the values v for a block of points.
+// variances returns s²(v + λ), with a column for each s² in scale and a row for each point; latent returns the
+// values v for a block of points.
 func (p predictor) variances(ctx context.Context, points numeric.Points, scale []float64, lambda float64, latent func(ctx context.Context, x numeric.Points) ([]float64, error)) (*mat.Dense, error) {
 	out := mat.NewDense(points.Rows, len(scale), nil)
 	err := p.inBlocks(ctx, points, func(ctx context.Context, first int, x numeric.Points) error {
@@ -148,9 +146,8 @@ func (p *process) sample(ctx context.Context, dev backend.Device, m predictor, m
 	return draws, nil
 }
 
-// processFields returns the fields of the posterior of a model that has `size` basis functions; the
-// field of λ must precede them. The matrix of the posterior's factors has extraRows more rows than
-// columns.
+// processFields returns the fields of the posterior of a model that has `size` basis functions; the field of λ
+// must precede them. The matrix of the posterior's factors has extraRows more rows than columns.
 func (p *process) processFields(size, outputs size, extraRows int, lambda *float64) []field {
 	q := &p.posterior
 	numbers := []float64{q.Weight, q.Log, q.Bound, q.ResidualTrace}
@@ -195,9 +192,8 @@ func (p *process) processFields(size, outputs size, extraRows int, lambda *float
 //
 //	s²(k(x, x) − φᵀS⁻¹φ + λ(φ − φ̄)ᵀ(ΦᵀWΦ + λS)⁻¹(φ − φ̄) + λ/Σw + λ)
 //
-// with the centers c, φ = k(c, x), S = k(c, c), the weighted mean φ̄ of φ over the samples X, and Φ
-// = k(X, c) centered; without an intercept φ̄ and λ/Σw are 0. Variance takes 2M² operations for
-// each row of x.
+// with the centers c, φ = k(c, x), S = k(c, c), the weighted mean φ̄ of φ over the samples X, and Φ = k(X, c)
+// centered; without an intercept φ̄ and λ/Σw are 0. Variance takes 2M² operations for each row of x.
 func (m *NystromRidgeModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	return m.variance(ctx, dev, m.predictor(), m.basis(), x)
 }
@@ -215,8 +211,5 @@ func (m *NystromRidgeModel) Sample(ctx context.Context, dev backend.Device, x ma
 // exact process with the kernel and λ of the model, or 0 if it was fitted without Std.
 func (m *NystromRidgeModel) LikelihoodBound() float64 { return m.posterior.Bound }
 
-// copiesOf returns the bytes of the given number of copies of the points of a basis. Evaluating the
-// basis functions copies these points, and products with blocks of other points pack the copies.
-// When Variance makes its copies, the garbage collector may not have freed the copies made by
-// Predict.
+// copiesOf returns the bytes of the given number of copies of the points of a basis.
 func copiesOf(basis numeric.Points, count int) int64 { return basis.CopyBytes(count * basis.Rows) }

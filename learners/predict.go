@@ -15,8 +15,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// predictor holds the part of a prediction that differs between models. Its function apply computes
-// out ← f(x), without the intercept, from x and the matrices in fixed, which do not depend on x.
+// predictor holds the part of a prediction that differs between models. apply computes out ← f(x), without the
+// intercept, from x and the matrices in fixed, which do not depend on x.
 type predictor struct {
 	learner       string
 	features      int            // 0 if the model is not fitted
@@ -66,8 +66,7 @@ func (p predictor) predict(ctx context.Context, dev backend.Device, x mat.Matrix
 	return f, nil
 }
 
-// predictError adds the learner's name to the error of a prediction. The name may be empty for a
-// model that is not fitted; then it is omitted.
+// predictError adds the learner's name, unless it is empty, to the error of a prediction.
 func predictError(learner string, err error) error {
 	if learner == "" {
 		return fmt.Errorf("learners: predict: %w", err)
@@ -158,9 +157,8 @@ func (p predictor) predictPoints(ctx context.Context, dev backend.Device, points
 	return mat.NewDense(f.Rows, f.Cols, f.Data), nil
 }
 
-// inBlocks calls use once, with the converted points and first = 0. If convert would make a dense
-// copy, inBlocks instead calls use for each block of blockRows points, with a copy of the block and
-// the index of its first point. Plans that are reported through the ctx of use include the copy.
+// inBlocks calls use with the converted points and first = 0. If convert would make a dense copy, inBlocks calls
+// use for each block of blockRows points, with a copy of the block and the index of its first point.
 func (p predictor) inBlocks(ctx context.Context, points numeric.Points, use func(ctx context.Context, first int, x numeric.Points) error) error {
 	if !p.copies(points) {
 		return use(ctx, 0, p.convert(points))
@@ -321,9 +319,8 @@ func checked(learner, name string, f *mat.Dense, err error) (*mat.Dense, error) 
 	return f, nil
 }
 
-// checkPredicted returns an error if a value for a row of x is not finite, because kernel values
-// are undefined or out of range, or because sums overflow. name, such as "prediction", is
-// the noun for a value in the error; first is the index of the first row of f.
+// checkPredicted returns an error if a value for a row of x is not finite. name, such as "prediction", is the noun
+// for a value in the error; first is the index of the first row of f.
 func checkPredicted(name string, f backend.Host[float64], first int) error {
 	for i := range f.Rows {
 		for _, v := range f.Row(i) {

@@ -14,13 +14,11 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Predictor is a Model that is prepared on a device, for programs that request many predictions of
-// a few rows each. The data of the model stay on the device in the form that is evaluated fastest
-// (backend.Expander). Model.Predict copies these data in each call, which for one row takes longer
-// than the prediction itself.
+// Predictor is a Model that is prepared on a device, for programs that request many predictions of a few rows
+// each. The data of the model stay on the device in the form that is evaluated fastest (backend.Expander).
 //
-// Several goroutines may call the methods of a Predictor at the same time. Predict and PredictRow
-// of a Predictor that is nil, zero or closed return an error that wraps solvers.ErrClosed.
+// Several goroutines may call the methods of a Predictor at the same time. Predict and PredictRow of a Predictor
+// that is nil, zero or closed return an error that wraps solvers.ErrClosed.
 type Predictor struct {
 	model     Model
 	dev       backend.Device
@@ -35,8 +33,8 @@ type Predictor struct {
 	closed bool
 }
 
-// A method calls begin before it reads the fields that Close clears. If begin returns nil, the method
-// must call p.mu.RUnlock after the last read.
+// A method calls begin before it reads the fields that Close clears. If begin returns nil, the method must call
+// p.mu.RUnlock after the last read.
 func (p *Predictor) begin() error {
 	if p == nil || p.model == nil {
 		return fmt.Errorf("learners: predict: the model %w", solvers.ErrClosed)
@@ -49,9 +47,8 @@ func (p *Predictor) begin() error {
 	return nil
 }
 
-// NewPredictor prepares m on dev. For a sum of n kernel functions of d features it takes O(nd)
-// operations, and O(nd) memory until Close. Models that are neither a sum of kernel functions nor
-// xW + b are not converted.
+// NewPredictor prepares m on dev. For a sum of n kernel functions of d features it takes O(nd) operations, and
+// O(nd) memory until Close.
 func NewPredictor(dev backend.Device, m Model) (*Predictor, error) {
 	if dev == nil {
 		return nil, errors.New("learners: predictor: no device was given")
@@ -95,8 +92,7 @@ func (p *Predictor) Model() Model {
 	return p.model
 }
 
-// Dims returns the number of columns of x and of the result of Predict; both are 0 if there is no
-// model.
+// Dims returns the number of columns of x and of the result of Predict; both are 0 if there is no model.
 func (p *Predictor) Dims() (features, outputs int) {
 	if p == nil || p.model == nil {
 		return 0, 0

@@ -17,20 +17,17 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// primalSteps estimates the number of steps, of about 4 ns each, that verified.Primal.Bound takes
-// for n samples and m functions: three passes over the samples, and the formation of the matrix of
-// the equations. valueSteps is the number of steps for one value of a function.
+// primalSteps estimates the number of steps, of about 4 ns each, that verified.Primal.Bound takes for n samples
+// and m functions. valueSteps is the number of steps for one value of a function.
 func primalSteps(n, m int, valueSteps float64) float64 {
 	return float64(n) * float64(m) * (3*(valueSteps+20) + float64(m)/8)
 }
 
-// makePrimal sets the bound of m, whose function f is the solution of p for the samples of data. It
-// also adds facts, which call the coefficients `name`. If sharp is true, it computes the sharp
-// bound, or returns an error if there is none. Otherwise it computes a bound only with o.Prove: the
-// sharp bound if its computation takes at most a few hundredths of a second, and otherwise a bound
-// from float64 arithmetic if p.Sums is set or the samples are in memory. r returns bounds on the
-// rounding errors of the functions, or is nil if none are known. valueSteps is as in primalSteps.
-// If sparse is not nil, the rows of sparse are the samples, and data holds their row numbers.
+// makePrimal sets the bound of m, whose function f is the solution of p for the samples of data, and adds its
+// facts. If sharp is true, it computes the sharp bound, or returns an error if there is none. Otherwise only
+// o.Prove makes a bound, which is sharp if that takes at most a few hundredths of a second. r returns bounds on
+// the rounding errors of the functions, or is nil if none are known. If sparse is not nil, its rows are the
+// samples, and data holds their row numbers.
 func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *model, name string, f *verified.Expansion, p *verified.Primal, data solvers.Rows, sparse *backend.CSR[float64], res *solvers.Result, valueSteps float64, r func() *verified.Roundoff, sharp bool, o Options) error {
 	n, d, t := data.Dims()
 	size := f.Alpha.Rows
@@ -99,8 +96,7 @@ func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *mode
 	return err
 }
 
-// predictPrimal is PredictBound for a model with the function f, the predictor p and the method
-// predictPoints. r returns bounds on the rounding errors of f.
+// predictPrimal is PredictBound for a model with the function f. r returns bounds on the rounding errors of f.
 func (b *errorBound) predictPrimal(ctx context.Context, dev backend.Device, p predictor, predictPoints func(context.Context, backend.Device, numeric.Points) (*mat.Dense, error), f *verified.Expansion, r func() *verified.Roundoff, x mat.Matrix) (values, bounds *mat.Dense, err error) {
 	defer wrapError(p.learner+": bound", nil, &values, &err)
 	points, err := p.checkRows(dev, x)
@@ -167,8 +163,7 @@ func (m *FourierRidgeModel) verified() *verified.Expansion {
 	}}
 }
 
-// fourierPenalty returns λD/k(0), the penalty of the coefficients of cosines and sines of D = pairs
-// frequencies, because the random features are √(k(0)/D) times the cosines and sines.
+// fourierPenalty returns λD/k(0), the penalty of the coefficients for D = pairs frequencies.
 func fourierPenalty(k kernels.Kernel, lambda float64, pairs, d int) verified.Ball {
 	zero := make([]float64, d)
 	return verified.Div(verified.Mul(verified.Exact(lambda), verified.Exact(float64(pairs))), verified.NewKernel(k).Eval(zero, zero))

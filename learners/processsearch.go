@@ -17,10 +17,7 @@ import (
 )
 
 const (
-	// searchRows and searchFunctions are the largest numbers of samples and of functions in a
-	// search for the parameters of a kernel. An evaluation takes up to 4e10 operations. For many
-	// more samples than centers, the bound on the likelihood may be largest at a λ that is too
-	// large.
+	// The largest numbers of samples and of functions in a search: an evaluation takes up to 4e10 operations.
 	searchRows      = 2000
 	searchFunctions = 2000
 )
@@ -113,8 +110,7 @@ func (s *searchResult) fit(fit func(k kernels.Kernel, lambda float64) error) (c 
 	return c, facts, nil
 }
 
-// sampleRows returns at most `limit` samples of weight > 0 of data, chosen by the seed, in the
-// order of data.
+// sampleRows returns at most `limit` samples of weight > 0 of data, chosen by the seed, in the order of data.
 func sampleRows(ctx context.Context, data solvers.Rows, limit int, seed uint64) (x, y backend.Host[float64], weights []float64, err error) {
 	n, d, t := data.Dims()
 	rows := rand.New(rand.NewPCG(seed, 4)).Perm(n)[:min(n, limit)]

@@ -42,11 +42,10 @@ func (l *Ridge) parameters() []Parameter {
 //
 //	Σ_i w_i (y_i − wᵀx_i − b)² + λ‖w‖²
 //
-// The intercept b is not penalized. λ is not multiplied by n; it equals scikit-learn's alpha. For
-// sparse samples the solver is conjugate gradients, in the primal with products with X and Xᵀ, or
-// in the dual with K if the dual takes fewer operations. Intervals, Std and λ = 0 need a dense copy
-// of sparse samples. λ = 0 is least squares; x, which is centered if there is an intercept, must
-// then have full column rank. The zero value of Ridge is least squares with an intercept.
+// The intercept b is not penalized. λ is not multiplied by n; it equals scikit-learn's alpha. For sparse samples
+// the solver is conjugate gradients; Intervals, Std and λ = 0 need a dense copy of sparse samples. λ = 0 is least
+// squares; x, which is centered if there is an intercept, must then have full column rank. The zero value of Ridge
+// is least squares with an intercept.
 type Ridge struct {
 	Lambda      float64        // ≥ 0
 	Lambdas     []float64      // a λ for each target, instead of Lambda; nil means Lambda for all
@@ -61,9 +60,8 @@ type Ridge struct {
 	UnitScale bool // s² = 1, so that the variance of the noise is λ
 }
 
-// RidgeModel is a fitted Ridge. Its facts describe the first output: ‖w‖², and for noise N(0,
-// σ²/weight) the log likelihood and the estimate ‖r‖²/(n − p) of σ² from n residuals r and p
-// parameters. The estimate is unbiased at λ = 0 and too large on average for λ > 0.
+// RidgeModel is a fitted Ridge. Its facts describe the first output: ‖w‖², and for noise N(0, σ²/weight) the log
+// likelihood and the estimate ‖r‖²/(n − p) of σ² from n residuals r and p parameters.
 type RidgeModel struct {
 	linear
 	solutions
@@ -149,9 +147,8 @@ func (l Ridge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o O
 	return m, nil
 }
 
-// points returns the samples; copied reports whether they are a dense copy of sparse samples. A
-// dense copy is needed for Intervals (the model stores the samples), for the posterior, and for λ =
-// 0 (the solver checks the rank).
+// points returns the samples; copied reports whether they are a dense copy of sparse samples, which Intervals, Std
+// and λ = 0 need.
 func (l Ridge) points(dev backend.Device, x mat.Matrix, o Options) (points numeric.Points, copied bool, err error) {
 	points, err = pointsOf("x", x)
 	if err != nil || points.Sparse == nil || !l.Intervals && !l.Std && !slices.Contains(lambdasOf(l.Lambda, l.Lambdas), 0) {

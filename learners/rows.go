@@ -17,10 +17,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Rows returns the samples of a file for learners with FitRows: the features and targets that e
-// encodes, and weights if e has a column of weights. Each pass reads the file again. The Learn
-// method of s must have been called before, because it counts the rows; e is usually the encoder
-// that Learn returned.
+// Rows returns the samples of a file for learners with FitRows: the features and targets that e encodes, and
+// weights if e has a column of weights. Each pass reads the file again. The Learn method of s must have been
+// called before; e is usually the encoder that Learn returned.
 func Rows(s *dataset.Stream, e *dataset.Encoder) (solvers.Rows, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -67,8 +66,7 @@ func dense(m *mat.Dense) backend.Host[float64] {
 	return backend.Host[float64]{Rows: raw.Rows, Cols: raw.Cols, Stride: raw.Stride, Data: raw.Data}
 }
 
-// RowsFitter is a Fitter for samples that are read in passes and need not fit
-// into memory; see Rows.
+// RowsFitter is a Fitter for samples that are read in passes and need not fit into memory; see Rows.
 type RowsFitter func(ctx context.Context, dev backend.Device, data solvers.Rows, o Options) (Model, error)
 
 // FitRows calls f.
@@ -97,9 +95,8 @@ func (d Description) MakeRows(task Task, texts map[string]string) (RowsFitter, e
 	return s.RowsFitter(task)
 }
 
-// RowsFitter is like Fitter, for samples that are read in passes; it returns an error for a learner
-// without FitRows. For Classification the target is an index into Options.Classes, as an Encoder
-// with classes encodes it.
+// RowsFitter is like Fitter, for samples that are read in passes; it returns an error for a learner without
+// FitRows. For Classification the target is an index into Options.Classes, as an Encoder with classes encodes it.
 func (s *Settings) RowsFitter(task Task) (RowsFitter, error) {
 	if s == nil || s.d.fitter == nil {
 		_, err := s.Fitter(task)
@@ -204,8 +201,8 @@ func inMemory(dev backend.Device, learner string, k kernels.Kernel, x, y mat.Mat
 	return solvers.InMemory(points.Dense, hy, o.Weights, o.Keys), nil
 }
 
-// kernelForRows is like kernelFor, for samples that are read in passes. It computes the distances
-// between distinct rows, drawn with seed. The argument sparse is as in solvers.NystromProblem.
+// kernelForRows is like kernelFor, for samples that are read in passes. The argument sparse is as in
+// solvers.NystromProblem.
 func kernelForRows(ctx context.Context, k kernels.Kernel, data solvers.Rows, sparse *backend.CSR[float64], seed uint64) (kernels.Kernel, error) {
 	if k != nil {
 		return k, nil

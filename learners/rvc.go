@@ -27,26 +27,22 @@ func (l *RVC) parameters() []Parameter {
 	return append([]Parameter{medianKernel(&l.Kernel)}, evidenceParameters(&l.Tol, "0.1", &l.MaxIter, &l.Seed)...)
 }
 
-// RVC is the relevance vector machine for classification. The log odds of the second of two classes
-// are f(x) = Σ_j μ_j φ_j(x) with the basis φ_0 = 1 and φ_j = k(x_j, ·) and the prior N(0, 1/α_j) of
-// the weights. The posterior is approximated by a Gaussian about its mode μ (Laplace), with the
-// covariance Σ = (ΦᵀBΦ + A)⁻¹. Here Φ_ij = φ_j(x_i), B = diag(w_i p_i(1 − p_i)), A = diag(α), and
-// p_i is the probability of the second class for sample i. α maximizes the evidence
+// RVC is the relevance vector machine for classification. The log odds of the second of two classes are f(x) = Σ_j
+// μ_j φ_j(x) with the basis φ_0 = 1 and φ_j = k(x_j, ·) and the prior N(0, 1/α_j) of the weights. The posterior is
+// approximated by a Gaussian about its mode μ (Laplace), with the covariance Σ = (ΦᵀBΦ + A)⁻¹. Here Φ_ij =
+// φ_j(x_i), B = diag(w_i p_i(1 − p_i)), A = diag(α), and p_i is the probability of the second class for sample i.
+// α maximizes the evidence
 //
 //	Σ_i w_i log p(y_i | μ) − ½ μᵀAμ + ½ log|A| + ½ log|Σ|
 //
-// by the steps of Tipping and Faul (2003): each step adds, changes or deletes the basis function
-// with the largest expected gain. The steps use targets that are linearized at the mode, and
-// include the derivative of log|Σ| with respect to the mode. A batch of steps changes up to 256
-// functions of the model and adds up to 128 other functions with the largest expected gains. A
-// batch that does not raise the evidence is undone, and replaced by Newton steps for all α and by
-// single steps. For K > 2 classes there are K machines, each for one class against the rest, and
-// the probabilities of the classes are normalized to sum to 1.
+// by the steps of Tipping and Faul (2003), each of which adds, changes or deletes a basis function. The steps are
+// made in batches; a batch that does not raise the evidence is undone, and replaced by Newton steps for all α and
+// by single steps. For K > 2 classes there are K machines, each for one class against the rest, and the
+// probabilities of the classes are normalized to sum to 1.
 //
-// Φ is stored on the device and takes 2n² numbers. For m functions in the model, a batch costs
-// several Newton steps of O(nm²) and one product of O(n²m) operations; the Fact "modes" is the
-// number of computed modes. If a fit ends before it reaches Tol, the Facts include a "warning". An
-// RVC has far fewer relevance vectors than an SVC has support vectors.
+// Φ is stored on the device and takes 2n² numbers. For m functions in the model, a batch costs several Newton
+// steps of O(nm²) and one product of O(n²m) operations. If a fit ends before it reaches Tol, the Facts include a
+// "warning".
 type RVC struct {
 	Kernel  kernels.Kernel // nil means the Gaussian whose sigma is half the median distance between rows
 	Tol     float64        // the fit ends when no step is expected to raise the log evidence by more than Tol; 0 means 0.1
@@ -54,16 +50,14 @@ type RVC struct {
 	Seed    uint64         // seed of the choice of the rows whose distances give sigma if Kernel is nil
 }
 
-// RVCModel is a fitted RVC. Its decision values are the log odds of the second of two classes, or
-// of each class against the rest. The numbers of steps and the log evidence in its facts are sums
-// over the machines.
+// RVCModel is a fitted RVC. Its decision values are the log odds of the second of two classes, or of each class
+// against the rest. The numbers of steps and the log evidence in its facts are sums over the machines.
 type RVCModel struct {
 	kernelClassifier             // the points are the relevance vectors of all machines
 	traces           [][]float64 // log evidence of each machine; nil for a restored model
 }
 
-// Fit fits the n×d samples x, whose classes are the different values of the n×1
-// matrix y.
+// Fit fits the n×d samples x, whose classes are the different values of the n×1 matrix y.
 func (l RVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *RVCModel, err error) {
 	defer wrapError(rvcName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, rvcName, l.parameters(), x, y, o)

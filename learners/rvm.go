@@ -49,34 +49,29 @@ const (
 	FixedPoint = sparse.FixedPoint
 )
 
-// RVM is the relevance vector machine for regression: f(x) = Σ_j μ_j φ_j(x) with the basis φ_0 = 1
-// and φ_j = k(x_j, ·), the prior N(0, 1/α_j) of the weights and noise of variance σ²/w_i. With Φ_ij
-// = φ_j(x_i), α and σ² maximize the evidence of the targets t
+// RVM is the relevance vector machine for regression: f(x) = Σ_j μ_j φ_j(x) with the basis φ_0 = 1 and φ_j =
+// k(x_j, ·), the prior N(0, 1/α_j) of the weights and noise of variance σ²/w_i. With Φ_ij = φ_j(x_i), α and σ²
+// maximize the evidence of the targets t
 //
 //	p(t) = N(t; 0, C),  C = σ²I + Φ A⁻¹ Φᵀ,  A = diag(α)
 //
-// At the maximum most α are infinite; the model consists of the functions whose α is finite. With Σ
-// = (σ⁻²ΦᵀΦ + A)⁻¹ and μ = σ⁻²ΣΦᵀt, a new target at x has the mean μᵀφ(x) and the variance σ² +
-// φ(x)ᵀΣφ(x). Except for rounding, no step decreases the log evidence: a step of the EM algorithm,
-// which never decreases the evidence, replaces a fixed-point step that would decrease it. k need not be
-// positive semidefinite. There is one target.
+// At the maximum most α are infinite; the model consists of the functions whose α is finite. With Σ = (σ⁻²ΦᵀΦ +
+// A)⁻¹ and μ = σ⁻²ΣΦᵀt, a new target at x has the mean μᵀφ(x) and the variance σ² + φ(x)ᵀΣφ(x). Except for
+// rounding, no step decreases the log evidence. k need not be positive semidefinite. There is one target.
 //
-// A fit ends before it reaches Tol if its next step is singular to working precision, as happens
-// for targets without noise, or at the limit of steps. It then returns the model of its last step,
-// whose Facts include a "warning".
+// A fit ends before it reaches Tol if its next step is singular to working precision, as happens for targets
+// without noise, or at the limit of steps. It then returns the model of its last step, whose Facts include a
+// "warning".
 //
-// The variance treats the fitted α and σ² as known: their posterior is replaced by its mode
-// (Tipping 2001, section 2.3). The standardized errors of new targets therefore have a standard
-// deviation somewhat above 1. Conformal intervals correct this.
+// The variance treats the fitted α and σ² as known (Tipping 2001, section 2.3), so the standardized errors of new
+// targets have a standard deviation somewhat above 1. Far from the relevance vectors the variance decreases to σ²,
+// although the uncertainty is large there; gaussian-process has no such defect.
 //
-// The device forms ΦᵀΦ in O(n³) operations with 2n² numbers of memory, which limits n to about ten
-// thousand. Far from the relevance vectors the variance decreases to σ², although the uncertainty
-// is large there; gaussian-process has no such defect.
+// The device forms ΦᵀΦ in O(n³) operations with 2n² numbers of memory, which limits n to about ten thousand.
 type RVM struct {
 	Kernel kernels.Kernel // nil means the Gaussian whose sigma is half the median distance between rows
-	// If Features is set, the basis functions are the features, φ_j(x) = x_j: x is then a design
-	// matrix φ(x) of any functions, one per column. The relevance vectors of the model are unit
-	// vectors, and its kernel is linear.
+	// If Features is set, the basis functions are the features, φ_j(x) = x_j, so that x may be the design matrix
+	// of any functions. The relevance vectors of the model are unit vectors, and its kernel is linear.
 	Features bool
 	Method   RVMMethod // "" means Sequential
 	Tol      float64   // smallest gain of the log evidence for which the fit continues; 0 means 0.003

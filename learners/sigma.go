@@ -12,9 +12,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// MedianDistance returns the median distance between distinct rows of x of weight > 0. If there are
-// more than 500 such rows, 500 of them are drawn with seed. A search for the sigma of a Gaussian
-// kernel starts at this distance.
+// MedianDistance returns the median distance between distinct rows of x of weight > 0. If there are more than 500
+// such rows, 500 of them are drawn with seed.
 func MedianDistance(ctx context.Context, x mat.Matrix, weights []float64, seed uint64) (sigma float64, err error) {
 	p, err := pointsOf("x", x)
 	if err == nil {
@@ -29,17 +28,15 @@ func MedianDistance(ctx context.Context, x mat.Matrix, weights []float64, seed u
 	return sigma, nil
 }
 
-// DefaultSigma returns the sigma of the Gaussian kernel that learners choose by default: half of
-// MedianDistance. For d independent standardized features it is about √(d/2), which corresponds to
-// scikit-learn's default γ = 1/d in exp(−γ‖x − z‖²). Unlike γ = 1/d, this sigma adapts to the scale
-// of x, and constant features do not affect it.
+// DefaultSigma returns the sigma of the Gaussian kernel that learners choose by default: half of MedianDistance.
+// For d independent standardized features it is about √(d/2), which corresponds to scikit-learn's default γ = 1/d
+// in exp(−γ‖x − z‖²).
 func DefaultSigma(ctx context.Context, x mat.Matrix, weights []float64, seed uint64) (sigma float64, err error) {
 	sigma, err = MedianDistance(ctx, x, weights, seed)
 	return sigma / 2, err
 }
 
-// medianDistance calls neighbors.MedianDistance. It checks that x is finite only after an error,
-// because every fit makes this check later.
+// medianDistance calls neighbors.MedianDistance, and checks that x is finite only after an error.
 func medianDistance(ctx context.Context, x numeric.Points, weights []float64, seed uint64) (float64, error) {
 	sigma, err := neighbors.MedianDistance(ctx, x, weights, seed)
 	if err != nil {

@@ -48,31 +48,25 @@ func (l *SVC) penalties() []Parameter {
 	return append(list, nu)
 }
 
-// SVC is the C-support vector machine. For two classes, y_i = ±1, the sign of f(x) + b predicts
-// the class, with the f and b that minimize
+// SVC is the C-support vector machine. For two classes, y_i = ±1, the sign of f(x) + b predicts the class, with
+// the f and b that minimize
 //
 //	½‖f‖² + C Σ_i w_i max(1 − y_i(f(x_i) + b), 0)
 //
-// This problem is equivalent to minimizing (1/n)Σ max(1 − y f, 0) + λ‖f‖² with C = 1/(2nλ). For K >
-// 2 classes each pair of classes has its own machine (one versus one). The class with the most
-// votes is predicted; ties are decided by the decision values. The result is that of LIBSVM and
-// scikit-learn's SVC with the same C and kernel.
+// This problem is equivalent to minimizing (1/n)Σ max(1 − y f, 0) + λ‖f‖² with C = 1/(2nλ). For K > 2 classes each
+// pair of classes has its own machine (one versus one). The class with the most votes is predicted; ties are
+// decided by the decision values. The result is that of LIBSVM and scikit-learn's SVC with the same C and kernel.
 //
-// With Nu, SVC is the ν-support vector machine. For each pair it finds the C with which at most a
-// fraction ν of the samples, by weight, violates the margin, and at least a fraction ν are support
-// vectors (Schölkopf, Smola, Williamson and Bartlett 2000). The result is that of LIBSVM and of
-// scikit-learn's NuSVC for the same ν. For each pair, ν must be at most twice the fraction of the
-// smaller class.
+// With Nu, SVC is the ν-support vector machine. For each pair it finds the C with which at most a fraction ν of
+// the samples, by weight, violates the margin, and at least a fraction ν are support vectors (Schölkopf, Smola,
+// Williamson and Bartlett 2000). The result is that of LIBSVM and of scikit-learn's NuSVC for the same ν. For each
+// pair, ν must be at most twice the fraction of the smaller class.
 //
-// For each pair, SMO (package svm) computes O(n·support) values of k, in rows of K that the device
-// computes in batches. For more than two classes and at least 64 features, K is computed once for
-// all pairs if it takes at most half of Cache. Up to eight pairs are solved concurrently, but no
-// more than the device has threads. The memory is the cached rows of K and a copy of x. With the
-// linear kernel and sparse samples, dual coordinate descent solves the same problem without rows of
-// K if its expected passes over the elements of x take less time than computing K. Its duality gap
-// is at most Tol/1000 of the objective. If classes overlap, the number of support vectors is
-// proportional to n: for tens of thousands of samples, logistic regression on features, or
-// kernel-logistic with centers, is faster.
+// For each pair, SMO (package svm) computes O(n·support) values of k. The memory is the cached rows of K and a
+// copy of x. With the linear kernel and sparse samples, dual coordinate descent solves the same problem if it is
+// expected to take less time than computing K; its duality gap is at most Tol/1000 of the objective. If classes
+// overlap, the number of support vectors is proportional to n: for tens of thousands of samples, logistic
+// regression on features, or kernel-logistic with centers, is faster.
 type SVC struct {
 	Kernel  kernels.Kernel // nil means the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
 	C       float64        // 0 means 1/(2nλ), or 1 if Lambda is 0
@@ -83,25 +77,19 @@ type SVC struct {
 	Cache   int64          // bytes for the rows of K of one machine; 0 means 512 MiB
 	Seed    uint64         // seed of the order of coordinate descent, and of the folds of Probabilities
 
-	// Probabilities fits a sigmoid to the decision values of each pair of classes by five-fold
-	// cross-validation: five more machines per pair compute the decision values of the samples that
-	// they were not fitted to (Platt 1999, with the algorithm of Lin, Lin and Weng 2007). The
-	// probability of a pair's second class does not decrease with the decision value. The
-	// probability is constant if the decision values carry no information about the classes. For K
-	// > 2 the probabilities of the pairs are coupled (Wu, Lin and Weng 2004, their second method).
-	// A fit takes about six times as long.
+	// Probabilities fits a sigmoid to the decision values of each pair of classes by five-fold cross-validation
+	// (Platt 1999, with the algorithm of Lin, Lin and Weng 2007). The probability of a pair's second class does
+	// not decrease with the decision value. For K > 2 the probabilities of the pairs are coupled (Wu, Lin and Weng
+	// 2004, their second method). A fit takes about six times as long.
 	Probabilities bool
 }
 
-// SVCModel is a fitted SVC. The numbers of steps and the objectives in its facts are sums over the
-// pairs. An objective is the minimum of the formula of SVC, computed from the dual; LIBSVM prints
-// its negative as obj. For two classes the facts also have ‖f‖² and the margin 1/‖f‖, the distance
-// from f = 0 to f = ±1 in the feature space of the kernel. If no sample is inside the margin, the
-// margin is half of the distance between the classes.
+// SVCModel is a fitted SVC. The numbers of steps and the objectives in its facts are sums over the pairs. An
+// objective is the minimum of the formula of SVC; LIBSVM prints its negative as obj. For two classes the facts
+// also have ‖f‖² and the margin 1/‖f‖, the distance from f = 0 to f = ±1 in the feature space of the kernel.
 //
-// A model with Probabilities predicts the class with the largest probability, as svm-predict -b 1
-// of LIBSVM does; ties are decided by the decision values. The calibrated probability may be 1/2 at
-// f ≠ 0, so the label may differ from the sign of Decision.
+// A model with Probabilities predicts the class with the largest probability, as svm-predict -b 1 of LIBSVM does,
+// so the label may differ from the sign of Decision; ties are decided by the decision values.
 type SVCModel struct {
 	model
 	classified
@@ -119,8 +107,7 @@ type SVCModel struct {
 	sigmoid backend.Host[float64]
 }
 
-// Fit fits the n×d samples x, whose classes are the different values of the n×1
-// matrix y.
+// Fit fits the n×d samples x, whose classes are the different values of the n×1 matrix y.
 func (l SVC) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o Options) (m *SVCModel, err error) {
 	defer wrapError(svcName, l.parameters(), &m, &err)
 	f := newFitting(ctx, dev, svcName, l.parameters(), x, y, o)
@@ -220,8 +207,8 @@ func (m *SVCModel) PairwiseDecision(ctx context.Context, dev backend.Device, x m
 			first += n
 		}
 	}
-	// The support vectors of class c belong to only K−1 machines, and the c-th block of columns of
-	// out is their contribution to these machines.
+	// The c-th block of columns of out holds the contribution of the support vectors of class c to their K−1
+	// machines.
 	p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
 		n, _ := out.Dims()
 		for i, c := range classOf {
@@ -271,9 +258,8 @@ func (m *SVCModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix
 	return m.Decide(decision, proba), nil
 }
 
-// State implements Model. Its arrays are "points", m×d, "coef", m×(K−1),
-// "counts", 1×K, "intercept", 1×K(K−1)/2, "labels", and with Probabilities "sigmoid",
-// 2×K(K−1)/2.
+// State implements Model. Its arrays are "points", m×d, "coef", m×(K−1), "counts", 1×K, "intercept", 1×K(K−1)/2,
+// "labels", and with Probabilities "sigmoid", 2×K(K−1)/2.
 func (m *SVCModel) State() State { return stateOf(m) }
 
 func (m *SVCModel) fields() []field {

@@ -8,9 +8,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// The support vector machines share the parameters in this file. SVR and OneClassSVM also share
-// SupportModel, an expansion in kernel functions at support vectors.
-
 // smoParameters returns the parameters of the solver SMO. r is the range of valid values of tol.
 func smoParameters(tol *float64, r rule, maxIter *int, cache *int64) []Parameter {
 	return []Parameter{
@@ -28,8 +25,7 @@ func costParameters(c, lambda *float64) []Parameter {
 	}
 }
 
-// penaltyOf returns C, or 1/(2nλ) if λ is given instead of C, where n is the sum of the weights of
-// the rows.
+// penaltyOf returns C, or 1/(2nλ) if λ is given instead of C, where n is the sum of the weights of the rows.
 func penaltyOf(c, lambda float64, rows int, o Options) (float64, error) {
 	if lambda == 0 {
 		return c, nil
@@ -44,13 +40,12 @@ func penaltyOf(c, lambda float64, rows int, o Options) (float64, error) {
 	return c, nil
 }
 
-// marginTol is the range of the tolerance for classification. The starting point f = 0 violates the
-// optimality conditions by 2, so a tolerance of 2 or more would end the fit there.
+// marginTol is the range of the tolerance for classification; f = 0 violates the optimality conditions by 2.
 var marginTol = rule{"a number > 0 and < 2", func(v float64) bool { return v > 0 && v < 2 }}
 
-// SupportModel is f(x) = Σ_i β_i k(x_i, x) + b over the support vectors x_i, the model of svr and
-// one-class-svm. The entry "objective" of Facts is the minimum of the learner's objective, computed
-// from the dual; LIBSVM prints minus this number as obj.
+// SupportModel is f(x) = Σ_i β_i k(x_i, x) + b over the support vectors x_i, the model of svr and one-class-svm.
+// The entry "objective" of Facts is the minimum of the learner's objective; LIBSVM prints minus this number as
+// obj.
 type SupportModel struct {
 	kernelExpansion
 	smoTrace
@@ -65,8 +60,7 @@ func (t *smoTrace) Trace() (support, steps []int) {
 	return slices.Clone(t.support), slices.Clone(t.steps)
 }
 
-// smo solves p and returns the model of the solution, and for a ν formulation the ε of the
-// solution.
+// smo solves p and returns the model of the solution, and for a ν formulation the ε of the solution.
 func (f *fitting) smo(p *svm.Problem, par svm.Params, nu bool) (m *SupportModel, epsilon float64, err error) {
 	par, err = par.WithDefaults(f.points.Rows)
 	if err != nil {
@@ -99,8 +93,7 @@ func (f *fitting) smo(p *svm.Problem, par svm.Params, nu bool) (m *SupportModel,
 	return &SupportModel{expansion, smoTrace{support, []int{res.Steps}}}, res.EquivalentParam, t.Step("solve", 1)
 }
 
-// smoFacts returns facts about several machines: sums of their steps, objectives and computed rows
-// of K, and of their passes and duality gaps if coordinate descent was used.
+// smoFacts returns the sums of the steps, objectives, rows of K, passes and duality gaps of several machines.
 func smoFacts(results ...*svm.Result) []Fact {
 	var sum svm.Result
 	for _, r := range results {
@@ -131,8 +124,7 @@ func (m *SupportModel) Intercept() float64 {
 	return m.intercept[0]
 }
 
-// State implements Model. Its arrays are "points", m×d, "beta", m×1, and
-// "intercept", 1×1.
+// State implements Model. Its arrays are "points", m×d, "beta", m×1, and "intercept", 1×1.
 func (m *SupportModel) State() State { return stateOf(m) }
 
 func (m *SupportModel) fields() []field { return m.expansionFields("points", "beta", exactly(1)) }

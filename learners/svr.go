@@ -35,26 +35,23 @@ func (l *SVR) parameters() []Parameter {
 //
 //	½‖f‖² + C Σ_i w_i max(|y_i − f(x_i)| − ε, 0)
 //
-// where ‖f‖ does not include b. Samples with |y_i − f(x_i)| < ε have β_i = 0. There is one target. SMO
-// (package svm) solves the dual, with the result of LIBSVM and scikit-learn's SVR for the same C and
-// ε. It computes O(n·support) values of k; the memory is the cached rows of K. If the noise of the
-// targets exceeds ε, most samples are support vectors and the fit takes longer. With NoStandardize, C
-// and ε are in units of y, as in LIBSVM and scikit-learn, and should be chosen for the scale of y.
+// where ‖f‖ does not include b. Samples with |y_i − f(x_i)| < ε have β_i = 0. There is one target. SMO (package
+// svm) solves the dual, with the result of LIBSVM and scikit-learn's SVR for the same C and ε. It computes
+// O(n·support) values of k; the memory is the cached rows of K. With NoStandardize, C and ε are in units of y, as
+// in LIBSVM and scikit-learn.
 //
-// With Nu, SVR is ν-support vector regression: f and ε minimize the sum above plus CνΣw ε, so that
-// at most a fraction ν of the samples, by weight, has an error above ε (Schölkopf, Smola,
-// Williamson and Bartlett 2000). The result is that of LIBSVM and of scikit-learn's NuSVR for the
-// same C and ν. The Facts include ε.
+// With Nu, SVR is ν-support vector regression: f and ε minimize the sum above plus CνΣw ε, so that at most a
+// fraction ν of the samples, by weight, has an error above ε (Schölkopf, Smola, Williamson and Bartlett 2000). The
+// result is that of LIBSVM and of scikit-learn's NuSVR for the same C and ν. The Facts include ε.
 type SVR struct {
 	Kernel  kernels.Kernel // nil means the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
 	C       float64        // 0 means 1/(2nλ), or 1 if Lambda is 0
 	Lambda  float64        // λ of (1/n)Σ w_i max(|y_i − f(x_i)| − ε, 0) + λ‖f‖², n = Σw_i; 0 means that C is used
 	Epsilon float64        // ≥ 0
 	Nu      float64        // in (0, 1]: ε is fitted; 0 means that Epsilon is used
-	// NoStandardize fits y itself. By default the fit is to (y − m)/s, where m is the weighted mean
-	// of the targets and s their standard deviation, or 1 if the standard deviation is 0; β and b
-	// are then transformed back to the units of y. The result equals a fit to y with s·ε instead of
-	// ε and s·C instead of C.
+	// NoStandardize fits y itself. By default the fit is to (y − m)/s, where m is the weighted mean of the targets
+	// and s their standard deviation, or 1 if the standard deviation is 0; β and b are then transformed back to
+	// the units of y.
 	NoStandardize bool
 	Tol           float64 // largest violation of the optimality conditions; 0 means 1e-3
 	MaxIter       int     // maximum number of steps; 0 means max(10 million, 100n)

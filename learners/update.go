@@ -16,11 +16,11 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Append returns the model that a fit with the same kernel, λ and centers or frequencies would
-// return for the samples of m together with the samples x and y, up to rounding; m is not changed.
-// m is a model of Ridge, NystromRidge or FourierRidge that was fitted with Std. Append uses only
-// the fields Weights and Memory of o. Append takes O(rM² + M³) operations for r samples and M
-// features, centers or random features, and does not need the earlier samples.
+// Append returns the model that a fit with the same kernel, λ and centers or frequencies would return for the
+// samples of m together with the samples x and y, up to rounding; m is not changed. m is a model of Ridge,
+// NystromRidge or FourierRidge that was fitted with Std. Append uses only the fields Weights and Memory of o.
+// Append takes O(rM² + M³) operations for r samples and M features, centers or random features, and does not need
+// the earlier samples.
 func Append[M Model](ctx context.Context, dev backend.Device, m M, x, y mat.Matrix, o Options) (M, error) {
 	return applyUpdate(m, "append", func(p *process, u updatable) (Model, error) { return p.update(ctx, dev, u, x, y, o, 1) })
 }
@@ -225,8 +225,7 @@ func (m *RidgeModel) withPosterior(q *solvers.Posterior, beta backend.Host[float
 	return u
 }
 
-// reservePosterior reports the plan of learnPosterior, or returns an error if the planned memory is
-// not free.
+// reservePosterior reports the plan of learnPosterior, or returns an error if this memory is not free.
 func reservePosterior(ctx context.Context, dev backend.Device, x numeric.Points, t int, o Options) error {
 	prior := solvers.Posterior{Factors: backend.Host[float64]{Rows: x.Cols, Cols: x.Cols}}
 	posteriorBytes := int64(0)

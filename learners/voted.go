@@ -10,15 +10,12 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// VotedModel is a fitted voted perceptron, linear or with a kernel. Hypothesis m is the sum of the
-// first m changes, f_m = Σ_{j≤m} δ_j (k(x_j, ·) + c), where x_j is the sample of change j and the
-// constant c adds an intercept. Hypothesis m has one vote, and one more for each sample that it
-// classified correctly in training; f_0 = 0 has only votes for such samples (Freund and Schapire
-// 1999, figure 1). The decision values are fractions of the votes: for two classes the fraction for
-// the second class minus the fraction for the first, for more classes the fraction for each class.
-//
-// A prediction computes the kernel values with all misclassified samples, and partial sums over the
-// mistakes.
+// VotedModel is a fitted voted perceptron, linear or with a kernel. Hypothesis m is the sum of the first m
+// changes, f_m = Σ_{j≤m} δ_j (k(x_j, ·) + c), where x_j is the sample of change j and the constant c adds an
+// intercept. Hypothesis m has one vote, and one more for each sample that it classified correctly in training; f_0
+// = 0 has only votes for such samples (Freund and Schapire 1999, figure 1). The decision values are fractions of
+// the votes: for two classes the fraction for the second class minus the fraction for the first, for more classes
+// the fraction for each class.
 type VotedModel struct {
 	model
 	kernel kernels.Kernel
@@ -27,8 +24,7 @@ type VotedModel struct {
 	votes   online.Votes
 }
 
-// newVoted makes the model from the mistakes of the training that the argument run has recorded. The
-// argument facts holds the Facts of the last hypothesis.
+// newVoted makes the model from the mistakes in run. facts holds the Facts of the last hypothesis.
 func newVoted(learner string, k kernels.Kernel, points numeric.Points, classes Classes, run *online.Loop, facts []Fact) *VotedModel {
 	m := &VotedModel{kernel: k, classified: classified{classes}}
 	var mistakes []int
@@ -77,8 +73,7 @@ func (m *VotedModel) Predict(ctx context.Context, dev backend.Device, x mat.Matr
 	return m.classes.decide(m.Decision(ctx, dev, x))
 }
 
-// State implements Model. Its arrays are "centers", "order", "delta", "votes" and
-// "labels".
+// State implements Model. Its arrays are "centers", "order", "delta", "votes" and "labels".
 func (m *VotedModel) State() State { return stateOf(m) }
 
 func (m *VotedModel) fields() []field {
