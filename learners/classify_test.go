@@ -9,8 +9,7 @@ import (
 	"github.com/mercer-go/mercer/learners/learnertest"
 )
 
-// TestClassify runs the suite of package learnertest on least-squares classification by ridge and
-// by kernel ridge.
+// TestClassify runs the suite of package learnertest on least-squares classification by ridge and by kernel ridge.
 func TestClassify(t *testing.T) {
 	for name, fit := range map[string]learners.Fitter{
 		"ridge":        fitter(learners.Ridge{Lambda: 1}.Fit),

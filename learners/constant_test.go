@@ -14,10 +14,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestConstantTarget fits a target that is constant, exactly or up to rounding, with every
-// regression learner that has an intercept or a mean. The model must predict the constant, and its
-// facts must name this target. GPy, and scikit-learn before #18371, divide by a scale of 0 in this
-// case.
+// TestConstantTarget fits a target that is constant, exactly or up to rounding, with every regression learner that
+// has an intercept or a mean. The model must predict the constant, and its facts must name this target.
 func TestConstantTarget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed = 20261128
@@ -67,8 +65,8 @@ func TestConstantTarget(t *testing.T) {
 						t.Errorf("%s: no model", name)
 						continue
 					}
-					// The bound allows n rounding errors of c for sums of n terms and for kernel
-					// values, and a factor of 1000 because a learner may divide by λ.
+					// The bound allows n rounding errors of c in sums and in kernel values, and a factor of 1000
+					// for a division by λ.
 					bound := 1e3 * float64(n) * 0x1p-52 * math.Abs(c)
 					f := labels(t, dev, m, x)
 					for i := range n {
@@ -96,11 +94,8 @@ func TestConstantTarget(t *testing.T) {
 	}
 }
 
-// TestConstantTargetOfGaussianProcess checks that the scale s² of a constant target is 1, so that
-// the variance of a prediction is k(x, x) − kᵀ(K + λI)⁻¹k + λ. For one sample at 0, the Gaussian
-// kernel and λ = 0.1, the standard deviation is √(1 − 1/1.1 + 0.1) at 0 and √1.1 far away. A second
-// target, fitted together with the constant target, has the same predictions as if it were fitted
-// alone.
+// TestConstantTargetOfGaussianProcess checks that the scale of a constant target is 1, by deviations computed by
+// hand, and that the target does not change the predictions of a second target.
 func TestConstantTargetOfGaussianProcess(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	fit := func(name map[string]string, x, y *mat.Dense) learners.Model {
@@ -130,9 +125,8 @@ func TestConstantTargetOfGaussianProcess(t *testing.T) {
 	}
 }
 
-// TestConstantTargetWithoutIntercept checks that without an intercept a constant target is fitted
-// like any other: ridge of the target 1 on one feature is f(x) = x Σx/(Σx² + λ). The facts state
-// that the target is constant.
+// TestConstantTargetWithoutIntercept checks that without an intercept a constant target is fitted like any other:
+// ridge of the target 1 on one feature is f(x) = x Σx/(Σx² + λ). The facts state that the target is constant.
 func TestConstantTargetWithoutIntercept(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(4, 1, []float64{1, 2, 3, 4}), mat.NewDense(4, 1, []float64{1, 1, 1, 1})
@@ -146,10 +140,9 @@ func TestConstantTargetWithoutIntercept(t *testing.T) {
 	}
 }
 
-// TestConstantColumns checks that columns that are constant, or vary only by rounding, get weights
-// of 0 and do not change the other weights. The computed mean of 400 numbers 0.1 is not 0.1, so
-// that the centered column is not 0 but about 1e-17. A column of numbers far from 0 that differ by
-// more than rounding must have the correct nonzero weight.
+// TestConstantColumns checks that columns that are constant, or vary only by rounding, get weights of 0 and do not
+// change the other weights. A column of numbers far from 0 that differ by more than rounding must have the correct
+// nonzero weight.
 func TestConstantColumns(t *testing.T) {
 	const seed, n = 3, 400
 	t.Logf("seed %d", seed)
@@ -195,9 +188,8 @@ func TestConstantColumns(t *testing.T) {
 					if index := slices.Index(c.varying, column); index >= 0 {
 						v = want.Coef().At(index, 0)
 					}
-					// The bound has two terms: the rounding error of the variable b, half an ulp of
-					// 1e8, relative to the standard deviation 2.6, and the rounding error n·ε of
-					// sums of n products.
+					// The bound adds the rounding error of the variable b, relative to the deviation 2.6, and that
+					// of sums of n products.
 					if bound := n * (1e8/2.6*0x1p-53 + 0x1p-52) * size; !(math.Abs(got.Coef().At(j, 0)-v) <= bound) {
 						t.Errorf("%s, columns %d: weight %d is %v, want %v, allowed %.2g", name, c.columns, j, got.Coef().At(j, 0), v, bound)
 					}

@@ -13,9 +13,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// heteroscedastic returns rows whose noise grows with x. Intervals of one constant width cannot
-// have the nominal coverage at every x, but their average coverage over exchangeable rows must be
-// nominal.
+// heteroscedastic returns rows whose noise grows with x.
 func heteroscedastic(rng *rand.Rand, n int) (x, y *mat.Dense) {
 	x, y = mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
 	for i := range n {
@@ -61,9 +59,8 @@ func checkCoverage(t *testing.T, name string, draws []float64, low, high float64
 	t.Logf("%s: coverage %.4f ± %.4f", name, mean, margin)
 }
 
-// TestCalibratedCoverage checks that, for any model calibrated on m rows, the intervals and sets of
-// classes contain the targets of new rows with probability ⌈level (m+1)⌉/(m+1). For sets the
-// probability may be larger, because a set always contains the predicted class.
+// TestCalibratedCoverage checks that the intervals and sets of models calibrated on m rows contain the targets of
+// new rows with probability ⌈level (m+1)⌉/(m+1), or for sets at least this probability.
 func TestCalibratedCoverage(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -131,10 +128,8 @@ func TestCalibratedCoverage(t *testing.T) {
 	}
 }
 
-// TestJackknifeCoverage checks, over random training sets, that the intervals of kernel ridge and
-// ridge contain the targets of new rows with a probability that is near the level and at least
-// 2·level − 1. Intervals from the residuals of the training rows would be too narrow, because the
-// kernel model fits these rows too closely.
+// TestJackknifeCoverage checks, over random training sets, that the intervals of kernel ridge and ridge contain
+// the targets of new rows with a probability that is near the level and at least 2·level − 1.
 func TestJackknifeCoverage(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, c := range []struct {

@@ -39,8 +39,7 @@ var notCompared = map[string]string{
 	"promoters_dna.csv": "a column of texts", "sms_spam.csv": "a column of texts", "surnames_by_language.csv": "a column of texts", "ewt_genre_trees.csv.gz": "a column of trees",
 }
 
-// TestDefaultsAreComparedOnAllData checks that each data set in the folder is compared or
-// listed in notCompared.
+// TestDefaultsAreComparedOnAllData checks that each data set in the folder is compared or listed in notCompared.
 func TestDefaultsAreComparedOnAllData(t *testing.T) {
 	files, err := os.ReadDir(filepath.Dir(required.Data(t, "iris.csv")))
 	if err != nil {
@@ -54,12 +53,8 @@ func TestDefaultsAreComparedOnAllData(t *testing.T) {
 	}
 }
 
-// otherRule names the pairs of a learner and a data set for which scikit-learn solves another
-// problem and makes fewer errors. Scikit-learn's perceptron learns each class against the rest, and
-// Mercer's learns all classes together, as the course texts do. On wine.csv, where each class can
-// be separated from the rest, scikit-learn is wrong on 3 % of the new rows and Mercer on 8 %; on
-// iris.csv, scikit-learn on 11 % and Mercer on 3 % (means over 20 orders). bench/REJECTED.md lists
-// the rules that were tried instead.
+// otherRule names the pairs of a learner and a data set for which scikit-learn solves another problem and makes
+// fewer errors: its perceptron learns each class against the rest, and Mercer's learns all classes together.
 var otherRule = map[string]bool{"perceptron wine.csv": true}
 
 // A defaultsPeer is a learner and a Python expression for the scikit-learn estimator with which it
@@ -84,22 +79,18 @@ var defaultsPeers = map[learners.Task][]defaultsPeer{
 	},
 }
 
-// TestDefaultsAgainstScikitLearn compares learners with the defaults of the catalogue and
-// scikit-learn's estimators with their own defaults. Of each public data set at most 1000 rows are
-// used. The learner and the estimator are fitted to the same standardized features of one half of
-// the rows, and scored on the other half. The loss of a row is the squared error, or 1 for a wrong
-// class. Standard errors are those of the mean of paired differences of losses. No learner may be
-// worse than predicting the mean or the largest class of the training half by more than two
-// standard errors. A learner may be worse than its peer by more than two standard errors on at most
-// a third of the sets. Except on the sets of otherRule, the RMSE or the fraction of wrong classes
-// of a learner must not exceed 1.1 times the value of its peer by more than two standard errors of
-// the difference. Perceptrons are averaged over 20 orders of the samples, because the last w of one
-// order is arbitrary. The limit of 1.1 also holds for the Brier score, the mean of Σ_c (p_c − [y =
-// c])², of learners with probabilities. kernel-ridge, which has an intercept, is compared with
-// KernelRidge on centered targets. Where both programs solve the same problem, differences below a
-// millionth of the loss are ignored, because they are due to rounding and tolerances. With -args
-// -write-scores the test writes the scores into docs/learners.md; otherwise each of Mercer's scores
-// in that page must be within two standard errors of the new score.
+// TestDefaultsAgainstScikitLearn compares learners with the defaults of the catalogue and scikit-learn's
+// estimators with their own defaults, fitted to one half of at most 1000 rows of each public data set and scored
+// on the other half. The loss of a row is the squared error, or 1 for a wrong class.
+//
+//   - No learner may be worse than predicting the mean or the largest class of the training half.
+//   - A learner may be worse than its peer on at most a third of the sets.
+//   - The RMSE, the fraction of wrong classes and the Brier score of a learner must not exceed 1.1 times the value
+//     of its peer, except that otherRule lists sets without a limit on the fraction of wrong classes.
+//
+// Each limit has a tolerance of two standard errors of the paired difference. Perceptrons are averaged over 20
+// orders of the samples. With -args -write-scores the test writes the scores into docs/learners.md; otherwise each
+// of Mercer's scores in that page must be within two standard errors of the new score.
 func TestDefaultsAgainstScikitLearn(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, maxRows = 3, 1000
@@ -165,8 +156,8 @@ def run(name, e):
 				}
 				return e * e
 			}
-			// moments returns the mean of the losses of f, minus the losses of g if g is not nil,
-			// and the standard error of this mean.
+			// moments returns the mean of the losses of f, minus those of g if g is not nil, and the standard
+			// error of the mean.
 			moments := func(f, g []float64) (mean, se float64) {
 				m, square := float64(len(f)), 0.0
 				for i := range f {
@@ -178,8 +169,7 @@ def run(name, e):
 				}
 				return mean, math.Sqrt(max(square-mean*mean, 0) / (m - 1))
 			}
-			// score returns the RMSE of f, or the fraction of wrong classes, and the standard error
-			// of this value.
+			// score returns the RMSE of f, or the fraction of wrong classes, and its standard error.
 			score := func(f []float64) (value, se float64) {
 				value, se = moments(f, nil)
 				if task == learners.Regression {
@@ -188,8 +178,7 @@ def run(name, e):
 				}
 				return value, se
 			}
-			// excess returns the mean difference between the losses of f and of g, divided by its
-			// standard error.
+			// excess returns the mean difference between the losses of f and of g, divided by its standard error.
 			excess := func(f, g []float64) float64 {
 				mean, se := moments(f, g)
 				if ownMean, _ := moments(g, nil); mean <= 1e-6*ownMean {
@@ -219,8 +208,8 @@ def run(name, e):
 				}
 				f := mat.Col(nil, 0, pr)
 				if peer := predictions[p.learner]; p.peer != "" {
-					// The test compares errors, the losses of Mercer, with peerErrors, the losses
-					// of the peer multiplied so that the peer's score becomes 1.1 times as large.
+					// peerErrors are the losses of the peer, multiplied so that the peer's score becomes 1.1 times
+					// as large.
 					errors, peerErrors, factor := make([]float64, len(f)), make([]float64, len(f)), 1.1
 					if task == learners.Regression {
 						factor = 1.1 * 1.1
@@ -311,8 +300,8 @@ def run(name, e):
 	}
 }
 
-// meanLoss fits the learner to the first n rows, where n is the argument train, with the seeds 0 to orders
-// − 1. For each of the other rows it returns the fraction of these fits that classify the row wrongly.
+// meanLoss fits the learner to the first `train` rows with the seeds 0 to orders − 1. For each of the other rows
+// it returns the fraction of these fits that classify the row wrongly.
 func meanLoss(t *testing.T, l learners.Description, dev backend.Device, x, y *mat.Dense, train, orders int) []float64 {
 	t.Helper()
 	n, d := x.Dims()

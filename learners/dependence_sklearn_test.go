@@ -33,9 +33,8 @@ for j in range(a["x"].shape[1]):
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The bound allows for the rounding errors of α and of the predictions. The condition
-		// number of K + λI is at most n + 1, and each prediction is a sum of n terms of size at
-		// most ‖α‖₁ ≤ √n ‖y‖₂/λ.
+		// The bound is the rounding error of α, with the condition number n + 1, and of sums of n terms up to
+		// ‖α‖₁.
 		bound := float64(n) * float64(n) * 0x1p-52 * math.Sqrt(float64(n)) * mat.Norm(y, 2)
 		for j := range d {
 			p := validate.DependenceParams{First: j}

@@ -18,15 +18,14 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// These are results of the function krls of the R package KRLS 1.0-0 for testdata/diabetes.csv. The function was
-// reduced to its Gaussian kernel, and the package's C++ code for that kernel was replaced by R code for the same
-// formula. R printed 17 digits:
+// These are results of the function krls of the R package KRLS 1.0-0 for testdata/diabetes.csv, with the Gaussian
+// kernel of its C++ code written in R:
 //
 //	t <- read.csv("diabetes.csv"); f <- krls(X=t[,1:10], y=t[,11], lambda=1, sigma=10)
 //	f$avgderivatives; f$var.avgderivatives; f$derivatives[c(1,200,442),]; colSums(f$derivatives^2)
 //
-// The field sex holds the results of fdskrls(f) for column 2, which is 1 or 2: the average of the
-// differences, the variance of the average, and the differences of rows 1, 200 and 442.
+// The field sex holds the results of fdskrls(f) for column 2, which is 1 or 2: the average of the differences, the
+// variance of the average, and the differences of rows 1, 200 and 442.
 var krls = struct {
 	mean, variance, squares []float64
 	rows                    map[int][]float64
@@ -116,8 +115,7 @@ func TestEffectsAgainstKRLS(t *testing.T) {
 			got = append(got, sd[d]*e.Rows[0].At(i-1, sex))
 		}
 		for i, want := range krls.sex {
-			// The tolerance 1e-8 allows for cancellation in the differences of predictions, which
-			// are between 50 and 350.
+			// The tolerance allows for cancellation in the differences of predictions between 50 and 350.
 			if !(math.Abs(got[i]-want) <= 1e-8*max(math.Abs(want), 1)) {
 				t.Errorf("number %d of the differences of sex is %.12g, KRLS has %.12g", i+1, got[i], want)
 			}
@@ -137,9 +135,8 @@ func effectsData(r *rand.Rand, n, d int) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestEffectsOfEveryKernel compares the derivatives of kernel ridge regression with finite
-// differences of the sum of kernel functions, evaluated by kernels.Eval. The rows z differ from the
-// samples in every feature, so that kernels with corners have derivatives, too.
+// TestEffectsOfEveryKernel compares the derivatives of kernel ridge regression with finite differences of the sum
+// of kernel functions, evaluated by kernels.Eval, at rows that differ from the samples in every feature.
 func TestEffectsOfEveryKernel(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, step = 11, 0x1p-10
@@ -189,10 +186,8 @@ func TestEffectsOfEveryKernel(t *testing.T) {
 				}
 				fine := (8*(value(step)-value(-step)) - (value(2*step) - value(-2*step))) / (12 * step)
 				coarse := (8*(value(2*step)-value(-2*step)) - (value(4*step) - value(-4*step))) / (24 * step)
-				// The error of a finite difference is at most its change when the step is doubled.
-				// The sums also have the rounding errors of n kernel values and of n additions,
-				// which the division by step enlarges. The rounding errors of the derivatives are
-				// smaller by the factor step.
+				// The tolerance is the change of the finite difference when the step is doubled, plus the rounding
+				// errors of n kernel values and n additions, divided by the step.
 				tol := math.Abs(fine-coarse) + float64(n)*(4*rounding+float64(n)*terms*0x1p-52)/step
 				if got := e.Rows[0].At(i, p); !(math.Abs(got-fine) <= tol) || tol > 1e-3*(1+math.Abs(fine)) {
 					t.Errorf("seed %d: %s: row %d, feature %d: %v, by differences %v, allowed %g", seed, text, i+1, p+1, got, fine, tol)
@@ -212,9 +207,8 @@ func kernelExamples() (list []string) {
 	return list
 }
 
-// TestEffectsOfEveryLearner compares the derivatives of the model of each learner with finite
-// differences of its predictions or decision values. Learners whose outputs are votes or averages
-// of neighbors must return an error.
+// TestEffectsOfEveryLearner compares the derivatives of the model of each learner with finite differences of its
+// predictions or decision values. Learners whose outputs are votes or averages of neighbors must return an error.
 func TestEffectsOfEveryLearner(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	const seed, step, n, d = 12, 0x1p-8, 40, 3
@@ -316,8 +310,7 @@ func absolute(m *mat.Dense) *mat.Dense {
 	return a
 }
 
-// TestEffectErrors compares the standard errors with their definition. The averages are linear in y, so
-// that fits to the unit vectors of y give the coefficients of y in the averages.
+// TestEffectErrors compares the standard errors with their definition, by fits to the unit vectors of y.
 func TestEffectErrors(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, d = 23, 2
@@ -377,8 +370,7 @@ func TestEffectErrors(t *testing.T) {
 						}
 					}
 					want := math.Sqrt(noise / samples * sum)
-					// The tolerance contains a bound on the condition number of K + λV⁻¹: n·max
-					// k(x, x)·max v/λ < 1000.
+					// The condition number of K + λV⁻¹ is at most n·max k(x, x)·max v/λ < 1000.
 					if got := e.StdErr.At(0, p); !(math.Abs(got-want) <= 1000*n*0x1p-50*want) {
 						t.Errorf("%s, intercept %t, weights %t: feature %d: %.15g, want %.15g", text, intercept, w != nil, p+1, got, want)
 					}
@@ -388,9 +380,9 @@ func TestEffectErrors(t *testing.T) {
 	}
 }
 
-// functionals returns the average, over the rows of z, of the derivative of h with respect to
-// feature p, computed by finite differences with a step (fine) and with twice the step (coarse).
-// For a binary feature both results are the average difference of h.
+// functionals returns the average, over the rows of z, of the derivative of h with respect to feature p, computed
+// by finite differences with a step and with twice the step. For a binary feature both are the average difference
+// of h.
 func functionals(z *mat.Dense, p int, binary bool, h func(x []float64) float64) (fine, coarse float64) {
 	n, _ := z.Dims()
 	const step = 0x1p-7
@@ -430,8 +422,7 @@ func TestEffectDeviations(t *testing.T) {
 		weights[i] = 0.5 + r.Float64()
 	}
 	o := learners.Options{Weights: weights}
-	// quadratic returns aᵀB⁻¹a for the two vectors a, of the finite differences with the fine and
-	// the coarse step.
+	// quadratic returns aᵀB⁻¹a for the vectors a of the finite differences with the fine and the coarse step.
 	quadratic := func(b *mat.Dense, a [2][]float64) (fine, coarse float64) {
 		var values [2]float64
 		for i, v := range a {
@@ -462,8 +453,8 @@ func TestEffectDeviations(t *testing.T) {
 		}
 		for p := range d {
 			fine, coarse := variance(p)
-			// The tolerance contains the rounding errors of the finite differences: 2⁻⁵²/step for
-			// each of the sums, times the condition number n·max k/λ of the matrices.
+			// The tolerance adds the rounding errors of the finite differences, times the condition number of the
+			// matrices.
 			tol := 2*math.Abs(fine-coarse) + n/lambda*0x1p-52*0x1p14
 			if got := math.Pow(e.StdErr.At(0, p), 2); !(math.Abs(got-fine) <= tol) || tol > 1e-3*max(fine, 1e-3) {
 				t.Errorf("seed %d: %s: feature %d: the variance is %v, want %v ± %g", seed, name, p+1, got, fine, tol)
@@ -680,9 +671,8 @@ func TestEffectsRefuse(t *testing.T) {
 	}
 }
 
-// TestEffectsOfBinaryFeatures checks kernels that have no derivative where a feature of a row
-// equals that of a sample. If all such features are binary, the model has effects, which are
-// differences of predictions.
+// TestEffectsOfBinaryFeatures checks kernels that have no derivative where a feature of a row equals that of a
+// sample. The model has effects only if all such features are binary.
 func TestEffectsOfBinaryFeatures(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, d = 40, 3
@@ -742,8 +732,7 @@ func TestEffectsOfBinaryFeatures(t *testing.T) {
 					t.Errorf("%v: feature %d: the average is %v, want %v", k, q+1, got, mean/total)
 				}
 			}
-			// In this call feature 1 is not binary, and its values coincide with those of the
-			// points.
+			// Feature 1 is not binary in this call, and its values coincide with those of the points.
 			p := learners.EffectParams{Binary: []int{0, 2}}
 			if _, err := learners.MarginalEffects(t.Context(), dev, m, x, p); !errors.Is(err, learners.ErrNoDerivative) {
 				t.Errorf("%v: the error is %v", k, err)

@@ -99,8 +99,7 @@ func rationalPolynomial(x, y, queries *mat.Dense, weights []float64, lambda floa
 // unit is the unit roundoff.
 const unit = 0x1p-53
 
-// A size holds norms and sums of the coefficients of a fit to n samples. Bounds on the rounding
-// errors of its predictions follow from them.
+// A size holds norms and sums of the coefficients of a fit to n samples.
 type size struct{ n, root, sum, alpha, intercept float64 }
 
 func sizeOf(m learners.Model, queries mat.Matrix) (s size) {
@@ -122,27 +121,23 @@ func sizeOf(m learners.Model, queries mat.Matrix) (s size) {
 	return s
 }
 
-// roundings returns a bound on the rounding errors of a prediction. A computed value of (xᵀz + 1)²
-// has an error of at most 8(d + 7)u√(k(x, x)k(z, z)), by verified.Roundoff, and the summation adds
-// n + 9 roundings.
+// roundings returns a bound on the rounding errors of a prediction: 8(d + 7)u√(k(x, x)k(z, z)) for a value of (xᵀz
+// + 1)² by verified.Roundoff, where u is the unit roundoff, and n + 9 roundings of the sum.
 func (s size) roundings(d int) float64 {
 	return unit * ((8*float64(d+7)+s.n+9)*s.root*s.sum + (s.n+9)*s.intercept)
 }
 
-// limit returns the largest bound that a fit in float64 may report. The absolute values of the targets are
-// at most y, and low and high are the smallest and the largest weight. It is computed by the formulas of
-// docs/trust.md, for residuals of a direct solution that are as large as the limit of their rounding errors.
+// limit returns the largest bound that a fit in float64 may report, by the formulas of docs/trust.md. The absolute
+// values of the targets are at most y, and low and high are the smallest and the largest weight.
 func (s size) limit(d int, y, lambda, low, high float64) float64 {
 	residual := 2 * unit * ((8*float64(d+7)+s.n+33)*s.root*s.sum + 16*(3*y+2*s.intercept+lambda/low*s.alpha))
 	kappa := math.Sqrt(s.root*s.root + lambda/low/s.n)
 	return 1.01 * (residual*math.Sqrt(s.n*high/lambda)*s.root + residual + kappa*2*s.n*unit*s.alpha*(s.root+kappa) + s.roundings(d))
 }
 
-// sharpLimit returns the largest value that the sharp bound of a prediction v may have, where v has
-// the error diff and its bound computed in float64 is at most `limit`. The sharp bound is the error
-// of f, which differs from diff by the rounding of v, plus a bound on the error of the correction
-// of f. The bound on the error of the correction is at most 2(n + 2)u‖φ‖²n w/λ times `limit`, with
-// the unit roundoff u, the largest norm ‖φ‖ and the largest weight w.
+// sharpLimit returns the largest value that the sharp bound of a prediction v may have: the error diff, the
+// rounding of v, and a bound on the error of the correction of f. limit is the bound computed in float64, and high
+// is the largest weight.
 func (s size) sharpLimit(diff, v, limit, lambda, high float64) float64 {
 	correction := 2 * (s.n + 2) * unit * s.root * s.root * s.n * high / lambda
 	return math.Abs(diff) + 4*unit*(1+math.Abs(v)) + correction*limit
@@ -200,13 +195,11 @@ func TestKernelRidgeBound(t *testing.T) {
 						if bound := bounds.At(i, 0); !(math.Abs(diff) <= bound) {
 							t.Errorf("λ = %g, intercept %t: the error at point %d is %g, the bound %g", lambda, intercept, i, diff, bound)
 						}
-						// In limit(2, 4, …), 4 bounds the targets, which are standard normal
-						// numbers.
+						// The argument 4 of limit bounds the targets, which are standard normal numbers.
 						if sharp && !(bounds.At(i, 0) <= fitted.sharpLimit(diff, values.At(i, 0), fitted.limit(2, 4, lambda, 0.3, 2), lambda, 2)) {
 							t.Errorf("λ = %g, intercept %t: the bound at point %d is %g, the error %g", lambda, intercept, i, bounds.At(i, 0), diff)
 						}
-						// Predict evaluates f in float64, and PredictBound, where it has the sharp
-						// bound, evaluates f exactly.
+						// Predict evaluates f in float64; PredictBound with the sharp bound evaluates f exactly.
 						if d := math.Abs(predicted.At(i, 0) - values.At(i, 0)); !sharp && d != 0 || !(d <= fitted.roundings(2)) {
 							t.Errorf("λ = %g, intercept %t: Predict and PredictBound differ by %g at point %d", lambda, intercept, d, i)
 						}
@@ -217,10 +210,8 @@ func TestKernelRidgeBound(t *testing.T) {
 	})
 }
 
-// TestBoundOfTreesAndStrings checks the bounds of fits with kernels of trees and strings. The
-// kernel values are exact: k(a, b) = φ(a)ᵀφ(b), where the elements of φ are the numbers of
-// occurrences of the subtrees or substrings in a, or sums of powers of 1/2 over the occurrences of
-// the subsequences. The rows of features are the vectors φ.
+// TestBoundOfTreesAndStrings checks the bounds of fits with kernels of trees and strings, whose values are exact.
+// The rows of features are the vectors φ with k(a, b) = φ(a)ᵀφ(b).
 func TestBoundOfTreesAndStrings(t *testing.T) {
 	words := []string{"ab", "ba", "aab", "abab"}
 	for _, c := range []struct {
@@ -257,8 +248,7 @@ func TestBoundOfTreesAndStrings(t *testing.T) {
 	}
 }
 
-// boundOfObjects checks the bounds of fits to the Gram matrix of k for four texts. The matrix
-// equals xxᵀ.
+// boundOfObjects checks the bounds of fits to the Gram matrix of k for four texts, which equals xxᵀ.
 func boundOfObjects(t *testing.T, k objects.Kernel, texts []string, x *mat.Dense) {
 	gram, err := k.Gram(t.Context(), texts, objects.Options{})
 	if err != nil {
@@ -283,8 +273,7 @@ func boundOfObjects(t *testing.T, k objects.Kernel, texts []string, x *mat.Dense
 			}
 			for i, f := range rationalPolynomial(x, y, x, weights, lambda, true, 0, 1) {
 				f.Sub(f, new(big.Rat).SetFloat64(v.At(i, 0)))
-				// The upper limit 1e-9 for the bound is far above the rounding errors, which are
-				// about 1e-16, and far below the targets.
+				// The limit 1e-9 is far above the rounding errors, about 1e-16, and far below the targets.
 				if diff, _ := f.Float64(); !(math.Abs(diff) <= bounds.At(i, 0)) || !(bounds.At(i, 0) <= 1e-9) {
 					t.Errorf("λ = %g: the error of text %d is %g, the bound %g", lambda, i+1, diff, bounds.At(i, 0))
 				}
@@ -293,9 +282,8 @@ func boundOfObjects(t *testing.T, k objects.Kernel, texts []string, x *mat.Dense
 	})
 }
 
-// TestBoundOfPrecomputedValues checks the bound of a fit to precomputed values K, for which the fit
-// proves that K + (λ/2)W⁻¹ is positive definite. The values (xᵀz + 1)² at integers are exact, so
-// that the exact solution equals that of kernel ridge regression on the vectors x.
+// TestBoundOfPrecomputedValues checks the bound of a fit to exact precomputed values (xᵀz + 1)² against kernel
+// ridge regression on the vectors x.
 func TestBoundOfPrecomputedValues(t *testing.T) {
 	const n = 12
 	random := rand.New(rand.NewPCG(8, 3))
@@ -337,8 +325,7 @@ func TestBoundOfPrecomputedValues(t *testing.T) {
 				for i := range 20 {
 					s.root = max(s.root, 1+mat.Dot(queries.RowView(i), queries.RowView(i)))
 				}
-				// The bound for precomputed values has the factor √n‖φ‖²·2w/λ instead of
-				// ‖φ‖√(w/λ)/2, also in the part for the intercept.
+				// The bound for precomputed values has the factor √n‖φ‖²·2w/λ instead of ‖φ‖√(w/λ)/2.
 				limit := s.limit(2, 4, lambda, 0.3, 2) * 8 * math.Sqrt(n) * s.root * math.Sqrt(2/lambda)
 				for i, f := range rationalRidge(x, y, queries, weights, lambda, intercept) {
 					f.Sub(f, new(big.Rat).SetFloat64(v.At(i, 0)))
@@ -363,8 +350,8 @@ func TestBoundOfPrecomputedValues(t *testing.T) {
 	})
 }
 
-// TestGaussianProcessBound checks the bound of the mean of a Gaussian process, which is the
-// prediction of kernel ridge regression of y − m, where m is the mean of y computed in float64.
+// TestGaussianProcessBound checks the bound of the mean of a Gaussian process against kernel ridge regression of y
+// minus its mean.
 func TestGaussianProcessBound(t *testing.T) {
 	x, y, queries := mat.NewDense(9, 1, nil), mat.NewDense(9, 1, nil), mat.NewDense(7, 1, nil)
 	weights := []float64{1, 2, 1, 0, 1, 3, 1, 1, 0.5}
@@ -396,14 +383,13 @@ func gaussianProcessBound(t *testing.T, dev backend.Device, x, y, queries *mat.D
 	mean := m.Intercept()[0]
 	centered := mat.DenseCopyOf(y)
 	centered.Apply(func(_, _ int, v float64) float64 { return v - mean }, centered)
-	// The polynomial kernel has degree 2, and x has one feature. y − m is at most 3, and the
-	// weights are between 1/2 and 3.
+	// The kernel has degree 2 and one feature, y minus its mean is at most 3, and the weights are in [1/2, 3].
 	fitted := sizeOf(m, queries)
 	limit := fitted.limit(1, 3, 0.25, 0.5, 3)
 	for i, f := range rationalRidge(x, centered, queries, weights, 0.25, false) {
 		f.Add(f, new(big.Rat).SetFloat64(mean))
 		diff, _ := f.Sub(f, new(big.Rat).SetFloat64(values.At(i, 0))).Float64()
-		// Each y − m has a rounding error of at most 2⁻⁵³, which changes f by less than 1e-14.
+		// The rounding of the targets changes f by less than 1e-14.
 		bound, maxBound := bounds.At(i, 0), limit
 		if sharp {
 			maxBound = fitted.sharpLimit(diff, values.At(i, 0), limit, 0.25, 3) + 1e-14
@@ -541,8 +527,8 @@ func TestAccuracy(t *testing.T) {
 	})
 }
 
-// TestBoundWithLittleMemory checks that the bound is larger if the memory does not suffice for a
-// second factorization, and that one of the facts of the model gives this reason.
+// TestBoundWithLittleMemory checks that the bound is larger, and a fact gives the reason, if the memory does not
+// suffice for a second factorization.
 func TestBoundWithLittleMemory(t *testing.T) {
 	const n = 200
 	x, y := mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
@@ -576,9 +562,8 @@ func TestBoundWithLittleMemory(t *testing.T) {
 	})
 }
 
-// waveRidge returns the values of kernel ridge regression at the rows of queries, and a
-// bound on their errors due to float64, for k(x, z) = k(0)/D Σ_j cos(ω_jᵀ(x − z)). Fourier ridge is
-// the same regression in other variables.
+// waveRidge returns the values of kernel ridge regression at the rows of queries, and a bound on their errors due
+// to float64, for k(x, z) = k(0)/D Σ_j cos(ω_jᵀ(x − z)).
 func waveRidge(omega []float64, k0 float64, x, y, queries *mat.Dense, weights []float64, lambda float64, intercept bool) (values []*big.Rat, slack float64) {
 	k := func(a, b []float64) float64 {
 		sum := 0.0
@@ -615,10 +600,8 @@ func waveRidge(omega []float64, k0 float64, x, y, queries *mat.Dense, weights []
 	}
 	residual.MulVec(a, &z)
 	residual.SubVec(right, &residual)
-	// solveError is a bound on the error of (α, b): A⁻¹ times the residual, plus A⁻¹ times the
-	// rounding error of the residual. The residual consists of sums of n + 1 terms with kernel
-	// values. Each kernel value has about ten roundings of numbers up to k(0), and the rounding of
-	// the angle. The factor of 2 covers the rounding of the inverse.
+	// solveError is a bound on the error of (α, b): the inverse times the residual and its rounding error. The
+	// residual has sums of n + 1 terms, and kernel values with about ten roundings of numbers up to k(0).
 	const rounding = 40 * unit
 	size := (k0 + 1 + lambda/0.3) * math.Sqrt(float64(n+1))
 	solveError := 2 * mat.Norm(&inverse, 2) * (mat.Norm(&residual, 2) + rounding*float64(n+2)*(size*mat.Norm(&z, 2)+mat.Norm(right, 2)))
@@ -633,9 +616,9 @@ func waveRidge(omega []float64, k0 float64, x, y, queries *mat.Dense, weights []
 	return values, size * (solveError + rounding*float64(n+2)*mat.Norm(&z, 2))
 }
 
-// TestBoundsOfFunctions compares the bounds with the errors of models. The errors are known from
-// reference solutions: ridge equals kernel ridge with the kernel xᵀz, Nyström ridge with all
-// samples as centers equals kernel ridge, and Fourier ridge equals waveRidge.
+// TestBoundsOfFunctions compares the bounds with the errors of models. The oracles are kernel ridge with the
+// kernel xᵀz for ridge, kernel ridge for Nyström ridge with all samples as centers, and waveRidge for Fourier
+// ridge.
 func TestBoundsOfFunctions(t *testing.T) {
 	random := rand.New(rand.NewPCG(12, 3))
 	draw := func(rows, cols int) *mat.Dense {
@@ -715,9 +698,7 @@ func TestBoundsOfFunctions(t *testing.T) {
 					if !slices.ContainsFunc(learners.FactsOf(m, message.Plain), func(f learners.Fact) bool { return f.Name == "proven error of w" || f.Name == "proven error of beta" }) {
 						t.Errorf("%s: the facts have no proven error", name)
 					}
-					// Predict evaluates the same function in float64. Each of its terms has the
-					// absolute value |c|, or at most |c|·k with a kernel value k, and has at most
-					// 8(d + 7) + n + 9 roundings.
+					// Each term of Predict is at most |c|·k, and has at most 8(d + 7) + n + 9 roundings.
 					size, maxKernel := 0.0, 1.0
 					for _, array := range []string{"coef", "beta", "cosines", "sines", "intercept"} {
 						for _, c := range m.State().Arrays[array].Data {
@@ -738,8 +719,7 @@ func TestBoundsOfFunctions(t *testing.T) {
 						}
 						maxError, maxValue, maxBound = max(maxError, math.Abs(diff)), max(maxValue, math.Abs(values.At(i, 0))), max(maxBound, bounds.At(i, 0))
 					}
-					// The bound includes the rounding error of the value. The rest of the bound
-					// exceeds the error of f only by a fraction that is small for these λ.
+					// The bound may exceed the error of f and the rounding error of the value by a factor of 2.
 					if !(maxBound <= 2*(maxError+slack+2*unit*(1+maxValue))) {
 						t.Errorf("%s, λ = %g, intercept %t: the largest error is %g, the largest bound %g", name, lambda, intercept, maxError, maxBound)
 					}
@@ -785,11 +765,9 @@ func TestBoundsOfFunctions(t *testing.T) {
 	})
 }
 
-// TestFloat64BoundsOfFunctions checks the bounds that are computed in float64. Ridge with a λ for
-// each target, and Nyström with sparse samples, have no other bound; the test compares their
-// predictions with solutions in rational numbers. For large fits, Options.Prove does not compute
-// the sharp bound, but the learner's field Bound computes it for any size; the test compares the
-// two bounds of such fits.
+// TestFloat64BoundsOfFunctions checks the bounds that are computed in float64, for ridge with a λ for each target
+// and Nyström with sparse samples against solutions in rational numbers, and for large fits with Options.Prove
+// against the sharp bound.
 func TestFloat64BoundsOfFunctions(t *testing.T) {
 	random := rand.New(rand.NewPCG(30, 1))
 	draw := func(rows, cols int) *mat.Dense {
@@ -824,8 +802,7 @@ func TestFloat64BoundsOfFunctions(t *testing.T) {
 				t.Fatal(err)
 			}
 			for c, lambda := range lambdas {
-				// The limit 1e-11 for the bounds exceeds the rounding errors, about 2⁻⁵³(n +
-				// 9)(√k/λ)‖y‖ = 1e-13.
+				// The limit 1e-11 exceeds the rounding errors, about 2⁻⁵³(n + 9)(√k/λ)‖y‖ = 1e-13.
 				check("ridge", values, bounds, c, rationalPolynomial(x, y.Slice(0, 6, c, c+1).(*mat.Dense), queries, weights, lambda, intercept, 0, 1), 1e-11)
 			}
 			nystrom, err := learners.NystromRidge{Kernel: kernels.Polynomial{Degree: 2, C: 1}, Lambda: 0.1, NoIntercept: !intercept, Centers: 6}.Fit(t.Context(), dev, sparse, y, o)
@@ -835,7 +812,7 @@ func TestFloat64BoundsOfFunctions(t *testing.T) {
 			if values, bounds, err = nystrom.PredictBound(t.Context(), dev, queries); err != nil {
 				t.Fatal(err)
 			}
-			// The limit 1e-6 allows for kernel values of about 10 and eigenvalues of λk(c, c) of about 1e-6.
+			// Kernel values are about 10, and eigenvalues of λk(c, c) about 1e-6.
 			check("sparse nystrom-ridge", values, bounds, 0, rationalRidge(x, y, queries, weights, 0.1, intercept), 1e-6)
 
 			if !intercept {

@@ -2,8 +2,7 @@ package learners
 
 import "maps"
 
-// FitterOf returns the learner of the settings. Parameters for which keep is false have zero
-// values.
+// FitterOf returns the learner of the settings, with zero values for parameters for which keep is false.
 func (s *Settings) FitterOf(keep map[string]bool) Fitter {
 	v := maps.Clone(s.values)
 	maps.DeleteFunc(v, func(name string, _ any) bool { return !keep[name] })

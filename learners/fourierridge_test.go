@@ -22,8 +22,7 @@ func fourierTerms(model learners.Model, x []float64, j int) (float64, int) {
 	omega := m.Frequencies()
 	sum := math.Abs(m.Intercept()[j])
 	for i := range n {
-		// The rounding error of the argument ωᵀx of the cosine is proportional to the size of the
-		// terms of this sum.
+		// The rounding error of ωᵀx is proportional to the size of the terms of this sum.
 		size := 1.0
 		for p, v := range x {
 			size += math.Abs(v * omega.At(i, p))
@@ -80,8 +79,7 @@ func TestFourierRidgeApproaches(t *testing.T) {
 			f.Sub(f, want)
 			rms := mat.Norm(f, 2) / math.Sqrt(150)
 			t.Logf("%d features: the predictions differ by %.3g", features, rms)
-			// The error is proportional to 1/√(number of features). Here the error decreases by a
-			// factor of 4, or of at least 2 with random variation.
+			// The error decreases by a factor of 4, or of at least 2 with random variation.
 			if rms > last/2 {
 				t.Errorf("%d features: the predictions differ by %.3g, with fewer by %.3g", features, rms, last)
 			}
@@ -115,9 +113,7 @@ out["f"] = Ridge(alpha=0.3, solver="svd").fit(z, a["y"]).predict(z)
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The tolerance bounds the rounding errors. The features have norm 1, so that ‖Φ‖² ≤ n, and
-		// the condition number κ is at most (n + λ)/λ. A backward stable solution has a relative
-		// error of at most n u κ, with the unit roundoff u, and ‖w‖ ≤ ‖y‖/(2√λ).
+		// The relative error is at most n·2⁻⁵³ times the condition number (n + λ)/λ, and ‖w‖ ≤ ‖y‖/(2√λ).
 		const n, lambda = 300, 0.3
 		tol := n * 0x1p-53 * (n + lambda) / lambda * mat.Norm(y, 2) / (2 * math.Sqrt(lambda))
 		maxError := 0.0
@@ -165,9 +161,7 @@ func TestFourierRidgeOfSparseSamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The tolerance allows for the rounding errors of the phases ωᵀx, at most d roundings
-			// of numbers below 100, times the condition number of the normal equations, at most 1 +
-			// Σw/λ < 100.
+			// The tolerance is the rounding error of the phases ωᵀx, times the condition number 1 + Σw/λ < 100.
 			if !mat.EqualApprox(a, b, 100*100*d*0x1p-52*mat.Norm(a, math.Inf(1))) {
 				t.Error("the fits to sparse and to dense samples differ")
 			}

@@ -57,9 +57,8 @@ func processData(seed uint64, n int) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestGaussianProcessAgainstScikitLearn compares the mean, the standard deviation and the
-// likelihood for given parameters with scikit-learn's GaussianProcessRegressor. It also compares
-// the likelihoods at the maxima that the searches of both programs find.
+// TestGaussianProcessAgainstScikitLearn compares the mean, the standard deviation and the likelihood with
+// scikit-learn's GaussianProcessRegressor, for given parameters and at the maxima that both searches find.
 func TestGaussianProcessAgainstScikitLearn(t *testing.T) {
 	x, y := processData(7, 90)
 	queries, _ := processData(8, 40)
@@ -95,8 +94,7 @@ out["best"], out["kernel"] = g.log_marginal_likelihood_value_, str(g.kernel_)
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The errors of both programs are about the unit roundoff times the condition number of the
-		// matrix, 90·2.5/0.2. The tolerance is 100 times this product.
+		// The tolerance is 100 times the unit roundoff times the condition number of the matrix.
 		tol := 100 * 0x1p-52 * 90 * 2.5 / 0.2
 		checkClose(t, "log likelihood", m.LogLikelihood(), want.Log, tol*math.Abs(want.Log))
 		mean, err := m.Predict(context.Background(), dev, queries)
@@ -115,8 +113,7 @@ out["best"], out["kernel"] = g.log_marginal_likelihood_value_, str(g.kernel_)
 		if strings.HasPrefix(dev.Info().Device, "ref") {
 			return // plain loops would take too long for hundreds of factorizations
 		}
-		// The search starts from other points than scikit-learn's, but must find the same maximum,
-		// since the scale is fitted in closed form.
+		// The search starts from other points than scikit-learn's, but must find the same maximum.
 		k = kernels.Gaussian{Sigmas: []float64{1, 1, 1}}
 		m, err = learners.GaussianProcess{Kernel: k, Lambda: 0.1, Restarts: 1}.Fit(context.Background(), dev, x, y, learners.Options{})
 		if err != nil {
@@ -129,9 +126,8 @@ out["best"], out["kernel"] = g.log_marginal_likelihood_value_, str(g.kernel_)
 	})
 }
 
-// TestGaussianProcessFinds checks that the search enlarges the length scale of the third feature,
-// which has no effect, and that about 95 % of new targets lie within two standard deviations of
-// their means.
+// TestGaussianProcessFinds checks that the search enlarges the length scale of the third feature, which has no
+// effect, and that about 95 % of new targets lie within two standard deviations of their means.
 func TestGaussianProcessFinds(t *testing.T) {
 	x, y := processData(3, 150)
 	queries, truth := processData(4, 400)
@@ -177,10 +173,9 @@ func TestGaussianProcessFinds(t *testing.T) {
 	}, "ref") // plain loops would take too long for hundreds of factorizations
 }
 
-// TestGaussianProcessWeighsGroups searches for the weights and the length scales of kernels on
-// groups of columns. The search must find at least the largest likelihood that scipy finds, from
-// several starting points, for the same sum of kernels of scikit-learn. The group without effect
-// must have the smallest weight.
+// TestGaussianProcessWeighsGroups searches for the weights and the length scales of kernels on groups of columns.
+// The likelihood must be at least the largest that scipy finds for the same kernels of scikit-learn, and the group
+// without effect must have the smallest weight.
 func TestGaussianProcessWeighsGroups(t *testing.T) {
 	x, y := processData(11, 80)
 	var want struct{ Best float64 }
@@ -259,9 +254,8 @@ func TestGaussianProcessRefuses(t *testing.T) {
 	})
 }
 
-// TestGaussianProcessObeysTheRulesOfParameters checks that the search stays within the values of
-// sigma that the kernel accepts. The target is linear in x, so that the likelihood still increases
-// at the largest sigma that the kernel accepts.
+// TestGaussianProcessObeysTheRulesOfParameters checks that the search stays within the values of sigma that the
+// kernel accepts, for a linear target, whose likelihood still increases at the largest sigma.
 func TestGaussianProcessObeysTheRulesOfParameters(t *testing.T) {
 	x, y := mat.NewDense(12, 1, nil), mat.NewDense(12, 1, nil)
 	for i := range 12 {

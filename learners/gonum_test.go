@@ -13,8 +13,7 @@ import (
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
-// TestAnyMatrix checks that the predictions of a model have the same bits for every gonum type of x
-// and y.
+// TestAnyMatrix checks that the predictions of a model have the same bits for every gonum type of x and y.
 func TestAnyMatrix(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n = 12

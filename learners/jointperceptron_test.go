@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestJointPerceptron checks that with the features φ(x, t) = x ⊗ e_t, where e_t is unit vector t, the
-// joint perceptron equals the perceptron of K classes. For classes on a line two features must suffice.
+// TestJointPerceptron checks that with the features φ(x, t) = x ⊗ e_t, where e_t is unit vector t, the joint
+// perceptron equals the perceptron of K classes, and that two features suffice for classes on a line.
 func TestJointPerceptron(t *testing.T) {
 	const n, d, classes = 40, 3, 4
 	x, y := gaussians(t, n, d, 15)
@@ -45,8 +45,7 @@ func TestJointPerceptron(t *testing.T) {
 			t.Errorf("%d mistakes, want %v", got.Mistakes, mistakes)
 		}
 	}
-	// The class of x is the nearest t, which maximizes wᵀφ = xt − t²/2. The classes are separated
-	// with a margin.
+	// The class of x is the nearest t, which maximizes xt − t²/2.
 	line := learners.JointPerceptron{Classes: 3, Epochs: 1000, Features: func(x []float64, c int) []float64 {
 		return []float64{x[0] * float64(c), float64(c * c)}
 	}}
@@ -58,9 +57,8 @@ func TestJointPerceptron(t *testing.T) {
 	if got, err := m.Predict(queries); err != nil || !slices.Equal(got, want) || !m.Clean {
 		t.Errorf("%v, %v", got, err)
 	}
-	// The kernel φᵀφ is exact for integers, so that the perceptron with this kernel takes the same
-	// steps as the perceptron with φ. A kernel with infinitely many features, some of which depend
-	// on one class only, separates the classes.
+	// The kernel φᵀφ is exact for integers, so that it gives the steps of the perceptron with φ. A kernel with
+	// infinitely many features separates the classes.
 	for _, averaged := range []bool{false, true} {
 		primal := line
 		primal.Averaged = averaged

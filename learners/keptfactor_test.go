@@ -13,8 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// counting is a device that counts the factorizations in float64. A nonempty name makes it differ
-// from the device that it wraps.
+// counting is a device that counts the factorizations in float64.
 type counting struct {
 	backend.Device
 	name    string
@@ -43,17 +42,14 @@ func (q *countingQueue) Potrf(ul backend.Uplo, a backend.Matrix[float64]) error 
 	return q.Backend.Potrf(ul, a)
 }
 
-// TestVarianceKeepsItsFactor checks that any number of calls of Variance, from one goroutine or
-// from many, use one factorization, for a fitted and for a loaded model. After DropFactor, and for
-// a second device, the model computes one more factorization. All calls return the bits of the
-// first call.
+// TestVarianceKeepsItsFactor checks that any number of calls of Variance, from one goroutine or from many, use one
+// factorization, for a fitted and for a loaded model. After DropFactor, and for a second device, the model
+// computes one more factorization.
 func TestVarianceKeepsItsFactor(t *testing.T) {
 	x, y := processData(21, 60)
 	queries, _ := processData(22, 300)
 	t.Log("seeds 21, 22")
-	// The counting device lacks the optional interfaces of the device that it wraps, so that it
-	// sums in another order. The tolerance is 100 times the unit roundoff times the condition
-	// number of the matrix.
+	// The counting device sums in another order; tol is 100 times the unit roundoff times the condition number.
 	const tol = 100 * 0x1p-52 * 60 / 0.1
 	eachDevice(t, func(t *testing.T, inner backend.Device) {
 		fitted, err := learners.GaussianProcess{Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 0.1, Fixed: true}.Fit(t.Context(), inner, x, y, learners.Options{})

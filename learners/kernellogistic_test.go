@@ -24,8 +24,8 @@ func TestKernelLogistic(t *testing.T) {
 				Task:     learners.Classification,
 				Fit:      fitter(l.Fit),
 				Unfitted: []learners.Model{&learners.KernelLogisticModel{}},
-				// Condition is the residual 1e-6 divided by 1e-13, times 100, a bound on the
-				// condition number of K + λW⁻¹.
+				// Condition is the residual 1e-6 divided by 1e-13, times 100, a bound on the condition number of K
+				// + λW⁻¹.
 				Condition: 1e9,
 			})
 		})
@@ -64,8 +64,7 @@ func TestKernelLogisticIsLinear(t *testing.T) {
 				n, k := p.Dims()
 				for i := range n {
 					for c := range k {
-						// The tolerance is the residual, 1e-7, times the bound 80·3·4·49/2 on
-						// ‖XᵀX‖/λ.
+						// The tolerance is the residual, 1e-7, times the bound 80·3·4·49/2 on ‖XᵀX‖/λ.
 						checkClose(t, "p", q.At(i, c), p.At(i, c), 1e-7*80*3*4*49/2)
 					}
 				}
@@ -97,9 +96,8 @@ func TestKernelLogisticMinimum(t *testing.T) {
 				if y.At(i, 0) == float64(c) {
 					g++
 				}
-				// The allowed difference has two terms. The first is tol times a bound on the norm
-				// of all y − p, √120. The second is the rounding error of Kα, which is at most
-				// 60/λ.
+				// The bound is tol times √120, which bounds the norm of y − p, plus the rounding error of Kα, at
+				// most 60/λ.
 				checkClose(t, "λα", lambda*alpha.At(i, c), g, tol*math.Sqrt(120)+1e3*0x1p-52*60/lambda)
 				sum += alpha.At(i, c)
 			}
@@ -109,9 +107,8 @@ func TestKernelLogisticMinimum(t *testing.T) {
 	})
 }
 
-// TestKernelLogisticXOR checks the probabilities of the points of XOR. The probabilities follow
-// from symmetry, and no linear function has them. The test also checks the errors for invalid
-// input.
+// TestKernelLogisticXOR checks the probabilities of the points of XOR, which follow from symmetry, and the errors
+// for invalid input.
 func TestKernelLogisticXOR(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y := xor()
@@ -150,10 +147,8 @@ func TestKernelLogisticXOR(t *testing.T) {
 	})
 }
 
-// TestKernelLogisticManyClasses counts the products with K of a fit to 600 samples of six classes
-// that overlap. A Newton step for all classes at once needs only a few products, of 2n²·6
-// operations each. A method that updates one class after another needs more than 30 rounds of six
-// factorizations, of n³/3 operations each; 30 rounds take as many operations as 3000 products.
+// TestKernelLogisticManyClasses counts the products with K of a fit to 600 samples of six classes that overlap. A
+// method that updates one class after another would take as many operations as 3000 products.
 func TestKernelLogisticManyClasses(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 17")

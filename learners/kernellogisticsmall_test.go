@@ -19,8 +19,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// overlapping returns n points of three normal features, and their classes, which depend on the sum
-// of the features plus noise. The classes are separable if noise is 0.
+// overlapping returns n points of three normal features, and their classes, which depend on the sum of the
+// features plus noise.
 func overlapping(n, classes int, noise float64, seed uint64) (x, y *mat.Dense) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	x, y = mat.NewDense(n, 3, nil), mat.NewDense(n, 1, nil)
@@ -49,8 +49,7 @@ func gaps(f, y *mat.Dense) *mat.Dense {
 				g.Set(i, 0, sign/(1+math.Exp(sign*f.At(i, 0))))
 				continue
 			}
-			// p_c = 1/(1 + Σ e^(f_j − f_c)); for the sample's own class, 1 − p is the sum of the
-			// probabilities of the other classes.
+			// 1 − p of the sample's own class is the sum of the probabilities of the other classes.
 			sum := 0.0
 			for j := range columns {
 				if j != c {
@@ -67,8 +66,7 @@ func gaps(f, y *mat.Dense) *mat.Dense {
 	return g
 }
 
-// TestKernelLogisticSmallLambda checks fits for small λ, for which rounding makes α = (y − p)/λ
-// inaccurate. The decision values f must still be so accurate that they satisfy the conditions of a
+// TestKernelLogisticSmallLambda checks that the decision values f of fits for small λ satisfy the conditions of a
 // minimum, for separable and for overlapping classes.
 func TestKernelLogisticSmallLambda(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
@@ -113,8 +111,8 @@ func TestKernelLogisticSmallLambda(t *testing.T) {
 	})
 }
 
-// stationary reports an error unless Σ_i (g_i − λα_i)k(x_i, ·) and Σ g_i are near 0, relative to
-// the size of their terms. g is the result of gaps for the model.
+// stationary reports an error unless Σ_i (g_i − λα_i)k(x_i, ·) and Σ g_i are near 0, relative to the size of their
+// terms. g is the result of gaps for the model.
 func stationary(t *testing.T, name string, m *learners.KernelLogisticModel, k kernels.Kernel, x, f, g *mat.Dense, lambda float64) {
 	t.Helper()
 	n, columns := f.Dims()
@@ -125,9 +123,7 @@ func stationary(t *testing.T, name string, m *learners.KernelLogisticModel, k ke
 			size += math.Abs(g.At(i, c)) * math.Sqrt(kernels.Diag(k, x.RawRowView(i)))
 			sum += g.At(i, c)
 		}
-		// The value of Σ_i (g_i − λα_i)k(x_i, ·) at a sample is at most the norm of this function
-		// times the norm of k(x_i, ·). The tolerance is 1e-3, because the variables of the fit may
-		// belong to the columns of a factor of K.
+		// The tolerance is 1e-3, because the variables of the fit may belong to the columns of a factor of K.
 		checkClose(t, name+": Σg", sum, 0, 1e-3*size)
 		for i := range n {
 			gradient := -lambda * (f.At(i, c) - b[c])
@@ -139,9 +135,8 @@ func stationary(t *testing.T, name string, m *learners.KernelLogisticModel, k ke
 	}
 }
 
-// TestKernelLogisticSmallLambdaOfRealData checks fits for several data sets, kernels and λ. A fit
-// must return a model whose loss on the training data does not exceed the loss of the fit with a
-// larger λ.
+// TestKernelLogisticSmallLambdaOfRealData checks, for several data sets and kernels, that the training loss of a
+// fit does not exceed the loss of the fit with a larger λ.
 func TestKernelLogisticSmallLambdaOfRealData(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: some seconds of fits")
@@ -206,11 +201,10 @@ func aboveMedian(y *mat.Dense) {
 	}, y)
 }
 
-// toMinimum returns a bound on the difference at the samples between f and the function that
-// minimizes Σ log loss + λ‖w‖²/2. f is linear up to rounding. The bound is twice the step of
-// Newton's method from f, plus the rounding errors of f. The error of a step below 1/4 is less than
-// half of the step (Bach 2010, Self-concordant analysis for logistic regression). The result `size`
-// is the largest element of the gradient, relative to the size of the terms that it sums.
+// toMinimum returns a bound on the difference at the samples between f and the minimizer of Σ log loss + λ‖w‖²/2:
+// twice the step of Newton's method from f (Bach 2010, Self-concordant analysis for logistic regression), plus the
+// rounding errors of f. size is the largest element of the gradient, relative to the size of the terms that it
+// sums.
 func toMinimum(t *testing.T, x, y, f *mat.Dense, lambda float64) (bound, size float64) {
 	t.Helper()
 	n, d := x.Dims()
@@ -264,8 +258,8 @@ func toMinimum(t *testing.T, x, y, f *mat.Dense, lambda float64) (bound, size fl
 			}
 		}
 	}
-	// If the same vector is added to the weights of all classes, no probability changes. The step
-	// of smallest norm contains no such vector.
+	// The same vector may be added to the weights of all classes; the step of smallest norm contains no such
+	// vector.
 	var svd mat.SVD
 	if !svd.Factorize(h, mat.SVDThin) {
 		t.Fatal("no singular values")
@@ -301,9 +295,8 @@ func probability(g, y *mat.Dense, i, c int) float64 {
 	return v
 }
 
-// TestKernelLogisticAgainstScikitLearn compares fits of the linear kernel with those of
-// scikit-learn's LogisticRegression. The data sets are the diabetes data, with the classes above
-// and below the median target, and three overlapping classes.
+// TestKernelLogisticAgainstScikitLearn compares fits of the linear kernel with those of scikit-learn's
+// LogisticRegression, for the two halves of the diabetes data and for three overlapping classes.
 func TestKernelLogisticAgainstScikitLearn(t *testing.T) {
 	x2, labels2 := table(t, true)
 	aboveMedian(labels2)
@@ -357,9 +350,8 @@ for l in a["lambdas"]:
 	}
 }
 
-// TestKernelLogisticRounding checks fits with the linear kernel to raw features between 1e-3 and
-// 1e3. If the rounding of the kernel values prevents the requested accuracy, the fit must report
-// this in one line.
+// TestKernelLogisticRounding checks fits with the linear kernel to raw features between 1e-3 and 1e3. A fit whose
+// accuracy rounding prevents must report this in one line.
 func TestKernelLogisticRounding(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const want = "learners: kernel-logistic: rounding of the kernel's values leaves a relative residual of "

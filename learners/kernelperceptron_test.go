@@ -36,8 +36,7 @@ func TestKernelPerceptron(t *testing.T) {
 	}
 }
 
-// xor returns the four points of XOR and their classes. The matrix of k = (xᵀz)² has the rows [4 0
-// 4 0], [0 4 0 4], [4 0 4 0], [0 4 0 4].
+// xor returns the four points of XOR and their classes.
 func xor() (x, y *mat.Dense) {
 	return mat.NewDense(4, 2, []float64{1, 1, -1, 1, -1, -1, 1, -1}), mat.NewDense(4, 1, []float64{1, -1, 1, -1})
 }
@@ -79,9 +78,8 @@ func TestXOR(t *testing.T) {
 	})
 }
 
-// TestKernelPerceptronIsLinear checks that with the linear kernel the kernel perceptron makes as
-// many mistakes as the perceptron, and that both have the same decision values, for every kind of
-// perceptron.
+// TestKernelPerceptronIsLinear checks that the kernel perceptron with the linear kernel has the mistakes and the
+// decision values of the perceptron, for every kind of perceptron.
 func TestKernelPerceptronIsLinear(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, classes := range []int{2, 4} {
@@ -109,9 +107,8 @@ func TestKernelPerceptronIsLinear(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					// Sums of integers are exact. For averages, the bound covers the rounding of
-					// the coefficients of the 203 centers by one division each, for sums of at most
-					// 5·203·7²·4.
+					// Sums of integers are exact. Averages divide the coefficients of the 203 centers, whose sums
+					// are at most 5·203·7²·4.
 					bound := 0.0
 					if kind == learners.AveragedPerceptron {
 						bound = 203 * 0x1p-52 * 5 * 203 * 49 * 4

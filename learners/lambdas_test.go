@@ -57,8 +57,7 @@ out["linear"] = Ridge(alpha=a["alpha"], solver="cholesky").fit(a["x"], a["y"]).p
 			for j := range lambdas {
 				size := mat.Norm(y.ColView(j), 2)
 				for i := range n {
-					// The tolerance allows for sums of n terms that both programs round, times the
-					// condition numbers of both systems, at most 1 + n/0.5.
+					// Both programs round sums of n terms; the condition number is at most 1 + n/0.5.
 					checkClose(t, c.m.Learner(), f.At(i, j), c.want[i][j], 8*float64(n)*0x1p-52*(1+float64(n)/0.5)*size)
 				}
 			}

@@ -10,11 +10,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestLassoCorrelated fits features with the correlation 0.9, some of them equal and one constant,
-// with XᵀX and without. Coordinate descent must take at most 100 sweeps for each penalty, and the
-// conditions of Karush, Kuhn and Tucker must hold. A method that consists of sweeps only would take
-// thousands of sweeps, because each sweep multiplies the error of the weights of correlated
-// features by a factor near 1.
+// TestLassoCorrelated fits features with the correlation 0.9, some of them equal and one constant, with XᵀX and
+// without. Coordinate descent must take at most 100 sweeps for each penalty, and the conditions of Karush, Kuhn
+// and Tucker must hold.
 func TestLassoCorrelated(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		t.Log("seed 11")

@@ -19,8 +19,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// fitter returns the method Fit of a learner with a result of type Model. After an error the result
-// is the nil interface, since an interface that holds a nil pointer is not nil.
+// fitter returns the method Fit of a learner with a result of type Model, which is nil after an error.
 func fitter[M learners.Model](fit func(context.Context, backend.Device, mat.Matrix, mat.Matrix, learners.Options) (M, error)) learners.Fitter {
 	return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (learners.Model, error) {
 		m, err := fit(ctx, dev, x, y, o)
@@ -121,9 +120,8 @@ func TestDefaultKernel(t *testing.T) {
 	})
 }
 
-// TestScaleKernel checks on an example computed by hand that γ = 1/(2σ²) equals the gamma="scale"
-// of scikit-learn's SVC, 1/(n_features·X.var()). The four elements of the features (0, 2) and (0,
-// 4) have the mean 1.5 and the variance 11/4.
+// TestScaleKernel checks on an example computed by hand that γ = 1/(2σ²) equals the gamma="scale" of
+// scikit-learn's SVC, 1/(n_features·X.var()).
 func TestScaleKernel(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		y := mat.NewVecDense(3, []float64{0, 1, 1})
@@ -176,16 +174,14 @@ func TestSeed(t *testing.T) {
 	if a != repeat || a == b {
 		t.Errorf("seed 1 gives %v and %v, seed 2 gives %v", a, repeat, b)
 	}
-	// The median distance in the unit square is 0.512. With 500 points its standard error is below
-	// 0.25/√500 = 0.011: the standard deviation of one distance, 0.25, exceeds the standard
-	// deviation of a point's mean distance. Five standard errors are allowed.
+	// The median distance in the unit square is 0.512. Its standard error is below 0.25/√500 = 0.011.
 	for _, s := range []float64{a, b} {
 		checkClose(t, "twice sigma", 2*s, 0.512, 5*0.011)
 	}
 }
 
-// eachDevice runs f on every usable device except those named in except. With -short these are only
-// the best device and "ref".
+// eachDevice runs f on every usable device except those named in except, with -short only on the best device and
+// "ref".
 func eachDevice(t *testing.T, f func(t *testing.T, dev backend.Device), except ...string) {
 	solvertest.EachDevice(t, func(t *testing.T, open solvertest.Open) { f(t, open(t, backend.Config{})) }, except...)
 }
@@ -214,8 +210,7 @@ func TestClosedForms(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		const bound = 16 * 0x1p-52 // a few rounding errors of numbers near 1
 
-		// y = x at −1, 0, 1 gives XᵀX = Xᵀy = 2, so w = 2/(2+λ); adding 7 to y and 100 to x changes
-		// only b.
+		// XᵀX = Xᵀy = 2, so w = 2/(2+λ); adding 7 to y and 100 to x changes only b.
 		for _, method := range []solvers.Method{solvers.Primal, solvers.Dual} {
 			m, err := learners.Ridge{Lambda: 2, Method: method}.Fit(t.Context(), dev,
 				mat.NewDense(3, 1, []float64{99, 100, 101}), mat.NewDense(3, 1, []float64{6, 7, 8}), learners.Options{})
@@ -226,9 +221,8 @@ func TestClosedForms(t *testing.T) {
 			checkClose(t, "b", m.Intercept()[0], 7-0.5*100, 100*bound)
 		}
 
-		// φ(x) = (1, x, x², x³) at −1, 0, 1 gives K = [4 1 0; 1 1 1; 0 1 4], and
-		// (K + I)α = (1, 2, 3) is solved by α = (1/20, 3/4, 9/20). At x = 2 the
-		// kernel's values are 1−2+4−8 = −5, 1 and 15.
+		// φ(x) = (1, x, x², x³) at −1, 0, 1 gives K = [4 1 0; 1 1 1; 0 1 4], and (K + I)α = (1, 2, 3) is solved by
+		// α = (1/20, 3/4, 9/20). At x = 2 the kernel's values are 1−2+4−8 = −5, 1 and 15.
 		k, err := kernels.Parse("1 + linear() + polynomial(degree=2,c=0) + polynomial(degree=3,c=0)")
 		if err != nil {
 			t.Fatal(err)
@@ -266,9 +260,7 @@ func TestPrimalIsDual(t *testing.T) {
 				}
 				models = append(models, m)
 			}
-			// The bound contains the condition number of both matrices. Their eigenvalues are those
-			// of XᵀWX + 1: the largest is at most their sum, 3·n·d with weights up to 3, and the
-			// smallest is at least 1.
+			// The condition number of XᵀWX + 1 is at most 3·n·d + 1.
 			bound := 3 * float64(n*d) * float64(n+d) * 0x1p-52 * mat.Norm(models[0].Coef(), 2)
 			maxError := 0.0
 			for p := range d {
@@ -328,9 +320,8 @@ func TestManyRows(t *testing.T) {
 	}
 }
 
-// TestLinearWithoutPenalty checks that a fit without a penalty returns an error if the centered K
-// of a linear kernel is singular, and that a caller of KernelRidge can follow the advice of the
-// error.
+// TestLinearWithoutPenalty checks the error of a fit without a penalty if the centered K of a linear kernel is
+// singular, and that a caller of KernelRidge can follow its advice.
 func TestLinearWithoutPenalty(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y := mat.NewDense(3, 1, []float64{1, 2, 4}), mat.NewDense(3, 1, []float64{3, 5, 9})

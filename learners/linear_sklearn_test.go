@@ -32,8 +32,7 @@ for alpha in a["alphas"]:
 				if err != nil {
 					t.Fatal(err)
 				}
-				// With the bound θ = ‖w(λ)‖₁ the solution is the same as with the penalty λ, and
-				// the model reports this λ.
+				// With the bound θ = ‖w(λ)‖₁ the solution is that of the penalty λ, which the model reports.
 				if theta := fact(t, m, "l1 norm").(float64); theta > 0 && method == learners.CoordinateDescent {
 					bounded, err := learners.Lasso{Theta: theta, Tol: 1e-14, MaxIter: 1e6}.Fit(t.Context(), dev, x, y, learners.Options{})
 					if err != nil {
@@ -45,9 +44,8 @@ for alpha in a["alphas"]:
 					checkClose(t, "λ(θ)", bounded.Lambda()[0], 2*float64(n)*alpha, 1e-5*2*float64(n)*alpha)
 					m = bounded
 				}
-				// The bound on the weights follows from the duality gaps of both programs, at most
-				// 1e-14‖y‖²: the fitted values differ by at most 2e-7‖y‖, and the smallest singular
-				// value of x is 0.09√n.
+				// By the duality gaps, at most 1e-14‖y‖², the fitted values differ by at most 2e-7‖y‖; the
+				// smallest singular value of x is 0.09√n.
 				bound := 2e-7 * mat.Norm(y, 2) / (0.09 * math.Sqrt(float64(n)))
 				maxError := 0.0
 				for p := range d {
@@ -60,10 +58,8 @@ for alpha in a["alphas"]:
 	})
 }
 
-// TestLassoOfIndicatorsAgainstScikitLearn compares the objectives of fits to many indicators of
-// categories, whose weights are not unique. The duality gap bounds the difference between the
-// objective and its minimum. The gaps of both programs are at most 1e-10 of ‖y − ȳ‖², the objective
-// at w = 0.
+// TestLassoOfIndicatorsAgainstScikitLearn compares the objectives of fits to many indicators of categories, whose
+// weights are not unique, with those of scikit-learn, up to the duality gaps of both programs.
 func TestLassoOfIndicatorsAgainstScikitLearn(t *testing.T) {
 	const seed, n, columns, levels = 43, 400, 3, 60
 	t.Log("seed", seed)
@@ -137,9 +133,8 @@ out.update(coef=m.coef_, std=s, f=f, intercept=m.intercept_, noise=m.alpha_, wei
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Both programs stop when a step changes the weights by less than 1e-12. The iteration
-			// converges linearly, so that all later steps together would change the weights by at
-			// most 1000 times as much. Hence the bound is 1e-9.
+			// Both programs stop at a change of 1e-12, and all later steps change the weights by at most 1000
+			// times as much.
 			const bound = 1e-9
 			for p := range d {
 				checkClose(t, "weight", m.Coef().At(p, 0), want.Coef[p], bound*mat.Norm(m.Coef(), 2))

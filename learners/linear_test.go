@@ -94,9 +94,8 @@ func TestL0(t *testing.T) {
 	}
 }
 
-// TestMinimumNorm checks that for linearly dependent columns w is the least-squares solution of
-// minimum norm: w is orthogonal to the known null space of x, and Xᵀ(y − Xw − b) = 0. The scales of
-// the columns are between 1e-6 and 1e6.
+// TestMinimumNorm checks that for linearly dependent columns, with scales between 1e-6 and 1e6, w is orthogonal to
+// the known null space of x, and Xᵀ(y − Xw − b) = 0.
 func TestMinimumNorm(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		t.Log("seed 3")
@@ -152,8 +151,8 @@ func TestMinimumNorm(t *testing.T) {
 					product += v[p] * w.At(p, 0)
 					size += math.Abs(v[p] * w.At(p, 0))
 				}
-				// The tolerance is the rounding error of the weights: proportional to the norm of
-				// all weights and to the condition number within the row space, about 10.
+				// The tolerance is the rounding error of the weights, with the condition number 10 within the row
+				// space.
 				checkClose(t, test.name+": product with the null space", product, 0, 1e2*0x1p-52*float64(n)*(size+mat.Norm(w, 2)))
 			}
 			noGradient(t, dev, m, x, y, test.name)
@@ -178,8 +177,7 @@ func TestMinimumNorm(t *testing.T) {
 	})
 }
 
-// noGradient checks that the gradient is 0, that is, Σ_i x_ip (y_i − f(x_i)) = 0 for every feature
-// p.
+// noGradient checks that Σ_i x_ip (y_i − f(x_i)) = 0 for every feature p.
 func noGradient(t *testing.T, dev backend.Device, m *learners.LinearModel, x, y *mat.Dense, name string) {
 	t.Helper()
 	f, err := m.Predict(t.Context(), dev, x)
@@ -199,9 +197,8 @@ func noGradient(t *testing.T, dev backend.Device, m *learners.LinearModel, x, y 
 	}
 }
 
-// TestOneHotColumns checks fits to the indicators of all levels of a category, which sum to the
-// column of ones of the intercept. The predictions equal those of a fit without the indicator of
-// one level, and every linear learner converges.
+// TestOneHotColumns checks that every linear learner converges for the indicators of all levels of a category, and
+// predicts as without the indicator of one level.
 func TestOneHotColumns(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		t.Log("seed 23")
@@ -228,8 +225,7 @@ func TestOneHotColumns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The tolerance for lasso is its duality gap, 1e-10‖y − ȳ‖², which bounds the squared
-		// differences.
+		// The duality gap of lasso, 1e-10‖y − ȳ‖², bounds the squared differences.
 		centered := mat.DenseCopyOf(y)
 		for i := range n {
 			centered.Set(i, 0, y.At(i, 0)-mat.Sum(y)/n)
@@ -260,10 +256,8 @@ func TestOneHotColumns(t *testing.T) {
 	})
 }
 
-// TestIllConditionedPowers checks a fit of a polynomial of degree 10 to 11 points. The matrix of
-// the powers 1 to 10 has the condition number 7e7. The error of the weights, relative to the
-// weights from which y was computed, is at most the forward error bound. A Cholesky factorization
-// of the normal equations had an error of 1e-3.
+// TestIllConditionedPowers checks a fit of a polynomial of degree 10 to 11 points, whose matrix of powers has the
+// condition number 7e7. The error of the weights is at most the forward error bound.
 func TestIllConditionedPowers(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		const n, d = 11, 10
@@ -292,8 +286,7 @@ func TestIllConditionedPowers(t *testing.T) {
 		for i := range n {
 			checkClose(t, "fitted value", f.At(i, 0), y.At(i, 0), float64(n*terms)*0x1p-52*sum)
 		}
-		// The weights are integers, and the powers of the grid points are exact, so that y is
-		// exact.
+		// The weights are integers, and the powers of the grid points are exact.
 		want := []float64{3, -2, 1, 5, -4, 2}
 		x, y = mat.NewDense(n, 6, nil), mat.NewDense(n, 1, nil)
 		for i := range n {
@@ -377,10 +370,8 @@ func TestConstraint(t *testing.T) {
 				t.Errorf("unit %v: the weights are not those of ridge", unit)
 			}
 		}
-		// The norm that is reported for the fit without the constraint is the norm of the
-		// least-squares solution of minimum norm, computed here by QR. The cases have fewer rows
-		// than features, or linearly dependent columns: a copied column, or the indicators of three
-		// categories, which sum to the column of ones of the intercept.
+		// The oracle for the norm without the constraint is the minimum norm by QR, for fewer rows than features
+		// and for linearly dependent columns.
 		weights := slices.Repeat([]float64{2, 1, 0.5, 3}, 111)
 		for _, c := range []struct {
 			name   string
@@ -426,9 +417,8 @@ func TestConstraint(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						// The tolerance is the rounding error n·ε of a solution of the normal
-						// equations, times the condition number of XᵀX with columns of unit norm,
-						// about 1e4.
+						// The tolerance is n·ε times the condition number of XᵀX with columns of unit norm, about
+						// 1e4.
 						checkClose(t, c.name+": ‖w‖² without the constraint", fact(t, m, "unconstrained squared norm").(float64), size, 1e-8*size)
 						if active := fact(t, m, "constraint active"); active != (theta <= size) {
 							t.Errorf("%s, weights %t, θ = %v of %v: active %v", c.name, w != nil, theta, size, active)
@@ -484,8 +474,7 @@ func TestBayesRidgeClosedForm(t *testing.T) {
 			}
 			noise, prior := m.Noise()[0], m.Prior()[0]
 			maximum, chol := evidence(noise, prior)
-			// The tolerance allows for n + d roundings of numbers as large as the log evidence,
-			// about n.
+			// The tolerance allows for n + d roundings of numbers as large as the log evidence, about n.
 			checkClose(t, "log evidence", m.LogEvidence()[0], maximum, 1e3*0x1p-52*float64(n*(n+d)))
 			for _, f := range []float64{0.9, 1.1} {
 				if e, _ := evidence(f*noise, prior); e >= maximum {
@@ -516,8 +505,8 @@ func TestBayesRidgeClosedForm(t *testing.T) {
 					t.Fatal(err)
 				}
 				variance := prior * mat.Dot(z.RowView(i), z.RowView(i))
-				// The tolerance is the rounding error of the difference, which is proportional to
-				// k(z, z), times the condition number.
+				// The tolerance is the rounding error of the difference, proportional to k(z, z), times the
+				// condition number.
 				checkClose(t, "variance", v.At(i, 0), variance-mat.Dot(k, &s)+noise, 1e4*0x1p-52*float64(n+d)*(variance+noise))
 			}
 		}
@@ -608,8 +597,7 @@ func kkt(t *testing.T, dev backend.Device, m *learners.LinearModel, x, y *mat.De
 	}
 }
 
-// TestLassoSettings checks which settings give an error, and which penalty is the largest of a
-// path.
+// TestLassoSettings checks which settings give an error, and the largest penalty of a path.
 func TestLassoSettings(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := table(t, false)
@@ -685,9 +673,8 @@ func TestTargetsOutOfRange(t *testing.T) {
 	}
 }
 
-// TestL0IsBestSubset checks by exhaustive search that no subset of the columns has a lower
-// objective than the fit. The cases are strongly correlated columns, indicators of all levels of a
-// category (or of all levels but one), copied columns, and fewer rows than columns.
+// TestL0IsBestSubset checks by exhaustive search that no subset of the columns has a lower objective than the fit,
+// for correlated, copied and dependent columns, and for fewer rows than columns.
 func TestL0IsBestSubset(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for seed := range uint64(40) {
@@ -746,8 +733,7 @@ func TestL0IsBestSubset(t *testing.T) {
 			if l.Support > 0 && len(m.Support(0)) > l.Support {
 				t.Errorf("seed %d, %+v: the support is %v", seed, l, m.Support(0))
 			}
-			// The tolerance allows for the rounding of sums of n terms as large as ‖y‖², and for
-			// the tolerance of the search.
+			// The tolerance allows for the rounding of sums of n terms as large as ‖y‖².
 			if got > want+float64(64*n)*0x1p-52*total || !fact(t, m, "best subset").(bool) {
 				t.Errorf("seed %d, %+v: the objective is %v with %v, of the best subset %v; %v", seed, l, got, m.Support(0), want, m.Facts())
 			}
@@ -765,8 +751,7 @@ func TestL0IsBestSubset(t *testing.T) {
 	}
 }
 
-// squaresOf returns the minimum of Σ(y − wᵀx − b)² over b and the weights of the columns in list.
-// It uses the singular value decomposition.
+// squaresOf returns the minimum of Σ(y − wᵀx − b)² over b and the weights of the columns in list, by the SVD.
 func squaresOf(x, y *mat.Dense, list []int) float64 {
 	n, _ := x.Dims()
 	right := mat.NewVecDense(n, nil)
@@ -796,9 +781,8 @@ func squaresOf(x, y *mat.Dense, list []int) float64 {
 	return max(sum, 0)
 }
 
-// TestL0OfCategories checks that for a numeric column and the indicators of a category the error is
-// as small as the noise of 0.1. The category has three levels, or a hundred, which are too many for
-// the exact search.
+// TestL0OfCategories checks that the error is as small as the noise of 0.1 for a numeric column and the indicators
+// of three levels of a category, or of a hundred, which are too many for the exact search.
 func TestL0OfCategories(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for seed := range uint64(6) {
@@ -822,8 +806,7 @@ func TestL0OfCategories(t *testing.T) {
 				for i := range n {
 					sum += math.Pow(f.At(i, 0)-y.At(i, 0), 2)
 				}
-				// The limit is the mean of n squares of noise with standard deviation 0.1, plus
-				// more than five standard deviations of this mean.
+				// The limit exceeds the noise by more than five standard deviations of the mean of n squares.
 				if rmse := math.Sqrt(sum / float64(n)); rmse > 0.1*(1+4/math.Sqrt(float64(n))) {
 					t.Errorf("seed %d, %d levels, %+v: rmse %v, support %v", seed, levels, l, rmse, m.Support(0))
 				}
@@ -868,10 +851,9 @@ func TestL0Recovers(t *testing.T) {
 	})
 }
 
-// TestL0EndsEarly checks that with more than 64 columns a fit of one step returns the model of that
-// step with a warning. The residual must be orthogonal to the columns with nonzero weights. The
-// warning must state the decrease of the objective from w = 0, which the test computes from the
-// model alone. With more steps the fit has no warning and a lower objective.
+// TestL0EndsEarly checks that with more than 64 columns a fit of one step returns the least-squares model of its
+// columns, and a warning with the decrease of the objective from w = 0. With more steps the fit has no warning and
+// a lower objective.
 func TestL0EndsEarly(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		t.Log("seed 41")
@@ -900,8 +882,7 @@ func TestL0EndsEarly(t *testing.T) {
 			var residual mat.Dense
 			residual.Sub(y, p)
 			for _, j := range m.Support(0) {
-				// The limit 1e4 allows for the condition number of the normal equations of 8
-				// columns that the weights solve, which is below (100/0.09)·8.
+				// The condition number of the normal equations of 8 columns is below (100/0.09)·8.
 				c := x.ColView(j)
 				if v := math.Abs(mat.Dot(c, residual.ColView(0))); v > 1e4*n*0x1p-52*mat.Norm(c, 2)*math.Sqrt(total) {
 					t.Errorf("the residual is not orthogonal to column %d: %v", j, v)
@@ -924,9 +905,8 @@ func TestL0EndsEarly(t *testing.T) {
 	})
 }
 
-// TestLassoBound checks fits that minimize ‖y − Xw‖² subject to ‖w‖₁ ≤ θ. w must satisfy the bound,
-// and the conditions of Karush, Kuhn and Tucker at the λ of the model, which is 0 if the bound is
-// not active. For orthonormal columns the solution is known in closed form.
+// TestLassoBound checks that fits with ‖w‖₁ ≤ θ satisfy the bound, and the conditions of Karush, Kuhn and Tucker
+// at the λ of the model. For orthonormal columns the solution is known in closed form.
 func TestLassoBound(t *testing.T) {
 	const tol = 1e-12
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {

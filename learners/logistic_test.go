@@ -21,9 +21,7 @@ func TestLogistic(t *testing.T) {
 		l         learners.Logistic
 		condition float64
 	}{
-		// condition allows for an error of w below 3e-7, because the loss near its minimum depends
-		// on the square of the error of w. The tolerance of the loss is 1e-15, and the condition
-		// number of the Hessian is below 100.
+		// The tolerance of the loss allows an error of w below 3e-7.
 		"newton":    {learners.Logistic{Lambda: 1, Tol: 1e-15}, 1e7},
 		"reference": {learners.Logistic{Lambda: 1, Tol: 1e-15, Reference: true, NoIntercept: true}, 1e7},
 		"lbfgs":     {learners.Logistic{Lambda: 1, Tol: 1e-14, Solver: learners.LogisticLBFGS}, 1e8},
@@ -95,20 +93,16 @@ for w in [np.ones(len(a["w"])), a["w"]]:
 					t.Fatal(err)
 				}
 				loss := fact(t, m, "loss").(float64)
-				// The tolerances follow from D, the objective F of a model minus the minimum, which
-				// is at w* and p*. F is strongly convex in w, so that λ/2·‖w − w*‖² ≤ D. The sum of
-				// the divergences Σ w_i KL(p*_i ‖ p_i) is also at most D, so that |p_i − p*_i| ≤
-				// √(D/2) by Pinsker's inequality for weights ≥ 1. For Mercer, D is at most the
-				// fraction Tol of F, plus the rounding error of a sum of n terms. For scikit-learn,
-				// D is larger by the difference of the two values of F.
+				// F is strongly convex in w, so that λ/2·‖w − w*‖² ≤ D for the minimum at w* and the excess D of
+				// F, and |p_i − p*_i| ≤ √(D/2) by Pinsker's inequality. D is at most the fraction Tol of F plus a
+				// rounding error, and for scikit-learn the difference of the two values of F more.
 				excess := (1e-13 + float64(n)*0x1p-52) * loss
 				peerExcess := excess + math.Abs(want.Loss-loss)
 				checkClose(t, data+" loss", loss, want.Loss, 1e-10*want.Loss) // the error of a loss is about the square of the gradient, which scikit-learn reduces below 1e-10
 				coefBound := math.Sqrt(2*excess/l.Lambda) + math.Sqrt(2*peerExcess/l.Lambda)
 				probable := math.Sqrt(excess/2) + math.Sqrt(peerExcess/2)
-				// The tolerance of the intercept b = f − wᵀx follows from one sample x. There f is log p
-				// minus the mean of log p over the classes, and log p differs by at most |p − p*|
-				// divided by the smallest p. The sample with the largest smallest p has the best bound.
+				// The tolerance of b = f − wᵀx follows from the sample with the largest smallest p: f differs by
+				// at most |p − p*| divided by the smallest p.
 				minProba, length := 0.0, 0.0
 				for i, p := range want.Proba {
 					if q := slices.Min(p) - probable; q > minProba {
@@ -138,10 +132,8 @@ for w in [np.ones(len(a["w"])), a["w"]]:
 	}
 }
 
-// TestLogisticAutoReachesNewtonsLoss checks that the solver "auto" reaches the loss of Newton's
-// method. If the method that the shape of x suggests does not suffice, it must switch to a second
-// method. In some cases features are linearly dependent, differ in scale or almost separate the
-// classes, so that the diagonal of XᵀX is far from the Hessian.
+// TestLogisticAutoReachesNewtonsLoss checks that the solver "auto" reaches the loss of Newton's method, also for
+// features that are linearly dependent, differ in scale or almost separate the classes.
 func TestLogisticAutoReachesNewtonsLoss(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed = 11
@@ -197,8 +189,7 @@ func TestLogisticAutoReachesNewtonsLoss(t *testing.T) {
 			if method := fact(t, m, "method"); method != test.method {
 				t.Errorf("%s was taken, not %s", method, test.method)
 			}
-			// The solver ends when its estimate of the remaining decrease is 1e-9; the test allows
-			// ten times as much.
+			// The solver ends at an estimated remaining decrease of 1e-9.
 			if !(got <= minimum*(1+1e-8)) {
 				t.Errorf("loss %.12g, and %.12g of newton", got, minimum)
 			}
@@ -221,8 +212,7 @@ func TestLogisticClosedForms(t *testing.T) {
 			checkClose(t, string(solver)+" w", m.Coef().At(0, 0), 1, 1e-6) // the tolerance of w is the square root of the tolerance of the loss
 			checkClose(t, string(solver)+" b", m.Intercept()[0], 0, 1e-6)
 		}
-		// If x is constant, the probabilities are the relative weights of the classes, also without
-		// a penalty.
+		// For constant x the probabilities are the relative weights of the classes.
 		for _, reference := range []bool{false, true} {
 			m, err := learners.Logistic{Lambda: 1, Reference: reference, Tol: 1e-15}.Fit(t.Context(), dev,
 				mat.NewDense(6, 1, nil), mat.NewDense(6, 1, []float64{0, 0, 1, 1, 2, 2}), learners.Options{Weights: []float64{1, 1, 1, 0, 3, 2}})

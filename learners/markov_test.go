@@ -12,9 +12,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestOneFeatureAtScale fits 100,000 samples of one feature, whose matrix would need 80 GB. It
-// compares the predictions, bounds and variances with those of a fit that stores the matrix of the
-// 3,000 samples nearest to the predicted points. For samples farther away the kernel is at most
+// TestOneFeatureAtScale fits 100,000 samples of one feature, and compares predictions, bounds and variances with
+// those of a fit to the 3,000 samples nearest to the predicted points. The kernel of the other samples is at most
 // exp(−60).
 func TestOneFeatureAtScale(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
@@ -60,8 +59,7 @@ func TestOneFeatureAtScale(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, v := range a.RawMatrix().Data {
-			// The limit 3e-5 follows from the residuals of both fits, at most Params.Tol = 1e-8
-			// times ‖y‖ ≈ 220. The errors of predictions are at most the residual divided by √λ.
+			// Both residuals are at most 1e-8 times ‖y‖ ≈ 220, and are divided by √λ.
 			if d := math.Abs(v - b.At(i, 0)); !(d <= 3e-5) {
 				t.Fatalf("%s %d: got %v, want %v", name, i, v, b.At(i, 0))
 			}
@@ -87,8 +85,7 @@ func TestOneFeatureAtScale(t *testing.T) {
 		}
 	}
 
-	// Kernel ridge regression chooses the same method as the Gaussian process and has the same
-	// predictions.
+	// Kernel ridge regression has the predictions of the Gaussian process.
 	ridge, err := learners.KernelRidge{Kernel: kernel, Lambda: 0.01, NoIntercept: true}.Fit(t.Context(), dev, x, y, learners.Options{})
 	if err != nil {
 		t.Fatal(err)

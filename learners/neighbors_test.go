@@ -158,8 +158,7 @@ out.update(near=near, dist=dist, mean=r.predict(a["z"]), votes=m.predict_proba(a
 					if kernel != nil { // for the Gaussian kernel and the Euclidean distance d, d² in the feature space is 2 − 2exp(−d²/8)
 						square = -2 * math.Expm1(-square/8)
 					}
-					// The tolerance is the rounding error of a difference of numbers up to ‖x‖²,
-					// which is about 30.
+					// The tolerance is the rounding error of a difference of numbers up to ‖x‖², about 30.
 					checkClose(t, "d²", squares[i][j], square, 1e-13)
 				}
 				checkClose(t, "mean", f.At(i, 0), want.Mean[i], 1e-14)
@@ -174,10 +173,9 @@ out.update(near=near, dist=dist, mean=r.predict(a["z"]), votes=m.predict_proba(a
 	})
 }
 
-// TestVoteDefaultWidth checks that the default sigma has a smaller leave-one-out error than the
-// neighboring values of the grid; the test computes this error by one fit for each omitted row. If
-// y is noise, the error is hardly larger than the error of the mean of y. If y is a wave shorter
-// than the median distance, the default sigma is small enough to follow the wave.
+// TestVoteDefaultWidth checks that the default sigma has a smaller leave-one-out error than the neighboring values
+// of the grid, computed by one fit for each omitted row. The targets are noise, and a wave shorter than the median
+// distance.
 func TestVoteDefaultWidth(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, seed = 60, 5
@@ -229,24 +227,20 @@ func TestVoteDefaultWidth(t *testing.T) {
 				t.Errorf("%s: sigma %v has %v, sigma %v has %v", name, sigma, minMSE, candidate, looMSE(y, candidate))
 			}
 		}
-		// The leave-one-out error of the mean is (n/(n−1))² times the variance. With a sigma of 8
-		// median distances the weights are not exactly equal, because their exponents are below
-		// 1/8², not 0, so that the error is slightly different.
+		// The limit is the leave-one-out error of the mean, with a margin for weights that are not exactly equal.
 		if limit := variance * math.Pow(n/(n-1.), 2) * (1 + 2./64); minMSE > limit {
 			t.Errorf("%s: %v, the mean has %v", name, minMSE, limit)
 		}
 	}
-	// A weighted mean over several wavelengths is nearly constant. A mean over less than one
-	// wavelength, which the default sigma gives, must explain more than half of the variance.
+	// Only a mean over less than one wavelength explains more than half of the variance.
 	_, variance := stat.PopMeanVariance(mat.Col(nil, 0, waves), nil)
 	if got, medianMSE := looMSE(waves, sigmaOf(waves)), looMSE(waves, median); got > variance/2 || medianMSE < variance {
 		t.Errorf("waves: %v, at the median distance %v, variance %v", got, medianMSE, variance)
 	}
 }
 
-// TestNeighborsOfUnevenWeights checks that the neighbors are the nearest samples whose weights sum
-// to k. This must hold for any order of the samples and for weights of any size, although a sum
-// such as 10¹⁶ + 3 is rounded. The test sorts the samples and sums the weights itself.
+// TestNeighborsOfUnevenWeights checks that the neighbors are the nearest samples whose weights sum to k, for any
+// order of the samples and for weights of any size.
 func TestNeighborsOfUnevenWeights(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	rng := rand.New(rand.NewPCG(5, 6))

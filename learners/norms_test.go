@@ -65,8 +65,7 @@ func TestSquaredNorm(t *testing.T) {
 				}
 			}
 		}
-		// The bound is the rounding error of a sum of n² terms. Kernel ridge computes the norm from
-		// a sum of terms with λα_i² instead, and svr computes it from the values f(x_i).
+		// The bound is the rounding error of a sum of n² terms.
 		checkClose(t, name, fact(t, m, "squared norm").(float64), want, 1e4*0x1p-52*size)
 		if want <= 0 {
 			t.Errorf("%s: ‖f‖² = %v", name, want)
@@ -74,8 +73,7 @@ func TestSquaredNorm(t *testing.T) {
 	}
 }
 
-// norm returns Σ_ij α_i α_j exp(−‖x_i − x_j‖²/2σ²), and the sum of the absolute values of its
-// terms.
+// norm returns Σ_ij α_i α_j exp(−‖x_i − x_j‖²/2σ²), and the sum of the absolute values of its terms.
 func norm(x, alpha backend.Host[float64], sigma float64) (sum, size float64) {
 	for i := range x.Rows {
 		for j := range x.Rows {
@@ -91,10 +89,8 @@ func norm(x, alpha backend.Host[float64], sigma float64) (sum, size float64) {
 	return sum, size
 }
 
-// TestNoiseFacts checks the facts for y = (1, 3, 2, 5) at x = 1, …, 4. The least-squares line has
-// the slope 1.1, b = 0 and ‖r‖² = 2.7. Therefore σ² = 2.7/2, and the log likelihood is the log
-// density of the residuals under N(0, 2.7/4). Ridge with λ = 0 has the same facts. With weights the
-// noise is N(0, σ²/w_i).
+// TestNoiseFacts compares the facts for four samples with values by hand: the slope 1.1, b = 0, ‖r‖² = 2.7 and σ²
+// = 2.7/2. Ridge with λ = 0 has the same facts.
 func TestNoiseFacts(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(4, 1, []float64{1, 2, 3, 4}), mat.NewDense(4, 1, []float64{1, 3, 2, 5})
@@ -111,8 +107,7 @@ func TestNoiseFacts(t *testing.T) {
 		checkClose(t, name+": noise variance", fact(t, m, "noise variance").(float64), 1.35, bound)
 		checkClose(t, name+": log likelihood", fact(t, m, "log likelihood").(float64), likelihood, bound)
 
-		// With noise N(0, σ²/w_i), residuals times √w_i have the variance σ², and the density has
-		// the factor √w_i.
+		// The density with noise N(0, σ²/w_i) has the factor √w_i.
 		weights := []float64{1, 2, 0, 4}
 		m, err = fit(t.Context(), dev, x, y, learners.Options{Weights: weights})
 		if err != nil {

@@ -31,8 +31,7 @@ func nystromTerms(model learners.Model, x []float64, j int) (float64, int) {
 func TestNystromRidge(t *testing.T) {
 	k := kernels.Gaussian{Sigma: 2}
 	for name, l := range map[string]learners.NystromRidge{
-		// Every sample is a center, so that a fit to repeated samples has the same centers as a fit
-		// to weighted samples.
+		// Every sample is a center, also in a fit to repeated samples.
 		"all":       {Kernel: k, Lambda: 0.5, Centers: 60, NoIntercept: true},
 		"intercept": {Kernel: kernels.Matern{Nu: 1.5, Sigma: 3}, Lambda: 0.5, Centers: 60},
 		"falkon":    {Kernel: k, Lambda: 0.5, Centers: 60, Solver: solvers.Falkon, Tol: 1e-11, NoIntercept: true},
@@ -43,8 +42,7 @@ func TestNystromRidge(t *testing.T) {
 				Fit:      fitter(l.Fit),
 				Unfitted: []learners.Model{&learners.NystromRidgeModel{}},
 				Terms:    nystromTerms,
-				// Condition is a bound on the condition number of the normal equations, ‖K‖²/λ with
-				// ‖K‖ ≤ 60.
+				// The condition number of the normal equations is at most ‖K‖²/λ with ‖K‖ ≤ 60.
 				Condition: 60 * 60 / 0.5,
 			})
 		})
@@ -82,8 +80,8 @@ func wave(seed uint64, n, d int) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestNystromRidgeAgainstScikitLearn compares NystromRidge with scikit-learn's Ridge on the
-// features of Nystroem with Mercer's centers, which are the same on every device.
+// TestNystromRidgeAgainstScikitLearn compares NystromRidge with scikit-learn's Ridge on the features of Nystroem
+// with Mercer's centers.
 func TestNystromRidgeAgainstScikitLearn(t *testing.T) {
 	const seed = 3
 	t.Log("seed", seed)
@@ -109,9 +107,8 @@ out["f"] = Ridge(alpha=0.1, solver="svd").fit(z, a["y"]).predict(z)
 		if err != nil {
 			t.Fatal(err)
 		}
-		// For n samples, m centers and the unit roundoff u, both programs compute K̂ = K_nm K_mm⁻¹
-		// K_mn with an error of about m u κ(K_mm). The error of f = K̂(K̂ + λI)⁻¹y is at most this
-		// error times ‖y‖/λ. Mercer's residual adds 1e-11 ‖y‖.
+		// Both programs have errors of about m·2⁻⁵³ times the condition number of k(c, c) for m centers,
+		// multiplied by ‖y‖/λ. Mercer's residual adds 1e-11 ‖y‖.
 		const n, lambda = 400, 0.1
 		centers := m.Centers()
 		count, _ := centers.Dims()
@@ -139,9 +136,8 @@ out["f"] = Ridge(alpha=0.1, solver="svd").fit(z, a["y"]).predict(z)
 	})
 }
 
-// TestGivenCenters compares a fit with given centers, which are not samples, with the solution of
-// the normal equations. A fit with the centers of another fit must return the same model as that
-// fit. Other learners must refuse given centers.
+// TestGivenCenters compares a fit with given centers with the solution of the normal equations, and with a fit
+// whose centers it uses. Other learners must refuse given centers.
 func TestGivenCenters(t *testing.T) {
 	x, y := wave(3, 50, 2)
 	c, _ := wave(4, 8, 2)
@@ -166,10 +162,7 @@ func TestGivenCenters(t *testing.T) {
 			if !mat.Equal(m.Centers(), c) {
 				t.Errorf("%s: other centers", method)
 			}
-			// The bound adds the errors of two backward stable solutions. gonum's relative error is
-			// at most 8·2⁻⁵² times the condition number. Mercer's residual is at most 1e-12
-			// relative to the right-hand side z, and changes β by at most 1e-12 times the condition
-			// number.
+			// gonum's relative error is at most 8·2⁻⁵², and Mercer's residual 1e-12, times the condition number.
 			bound := (8*8*0x1p-52 + 1e-12) * mat.Cond(&h, 2) * mat.Norm(&want, 2)
 			for i := range 8 {
 				checkClose(t, string(method), m.Beta().At(i, 0), want.At(i, 0), bound)

@@ -12,10 +12,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestOneClassKeepsNu checks that at most a fraction ν of the training samples has f < 0 (Schölkopf
-// et al. 2001, proposition 3). The property must hold for small ν·n, for a small range of kernel
-// values, for equal rows, for weights, and for rows predicted together or one at a time. With ν =
-// 1e-6 scikit-learn's f is negative for all of 2000 rows (scikit-learn #4195).
+// TestOneClassKeepsNu checks that at most a fraction ν of the training samples has f < 0 (Schölkopf et al. 2001,
+// proposition 3), for small ν·n, a small range of kernel values, equal rows and weights (scikit-learn #4195).
 func TestOneClassKeepsNu(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed = 5
@@ -81,7 +79,7 @@ func TestOneClassKeepsNu(t *testing.T) {
 								outsideWeight += weight
 							}
 						}
-						// The factor allows for the n roundings of the sum νΣw itself.
+						// The sum νΣw has n roundings.
 						if outsideWeight > nu*total*(1+float64(n)*0x1p-52) {
 							t.Errorf("%s: %v of %v are outside", name, outsideWeight, total)
 						}

@@ -17,8 +17,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// A degenerate table has a target that is constant, or orthogonal to every column of its features
-// up to rounding, so that the weights of linear regression are 0 and the intercept is the mean.
+// A degenerate table has a target that is constant, or orthogonal to every column of its features up to rounding.
 type degenerate struct {
 	name    string
 	x       *mat.Dense
@@ -28,12 +27,10 @@ type degenerate struct {
 
 func (d degenerate) targets() *mat.Dense { return mat.NewDense(len(d.y), 1, d.y) }
 
-// bound returns the largest difference that rounding errors may cause between the mean of the
-// targets and the values f(x_i) of a linear fit. The residual of a solution of the normal equations
-// may be twice the rounding error of XᵀWy, which is 10√(n+d)·u‖W^½X‖‖W^½y‖ with the unit roundoff
-// u. The columns of each X here are orthogonal and have equal norms, so that all singular values
-// are equal to some σ, ‖W^½X‖² = dσ², and w is this residual divided by σ². Learners that solve (K
-// + λW⁻¹)α = y have a residual r of norm tol‖y‖, and ‖K(K + λW⁻¹)⁻¹r‖ is at most √(max w/min w)‖r‖.
+// bound returns the largest difference that rounding errors may cause between the mean of the targets and the
+// values f(x_i). The residual of the normal equations is at most 20√(n+d)·2⁻⁵³‖W^½X‖‖W^½y‖, and is divided by the
+// square of the singular values of W^½X, which are equal here. Learners that solve (K + λW⁻¹)α = y add √(max w/min
+// w)·tol‖y‖.
 func (d degenerate) bound(tol float64) float64 {
 	n, cols := d.x.Dims()
 	var features, targets, farthest float64
@@ -69,10 +66,8 @@ func (d degenerate) mean() float64 {
 	return sum / total
 }
 
-// orthogonalTables returns tables whose target is orthogonal to the columns: even functions of
-// points on both sides of 0, a checkerboard (the XOR of two bits, with more points), and two-level
-// factorial designs, whose target is the interaction of two factors or more. Each table occurs
-// without weights, and with weights for which the target is still orthogonal to the columns.
+// orthogonalTables returns tables whose target is orthogonal to the columns: even functions, a checkerboard, and
+// interactions of factors in two-level designs. Each table occurs without and with weights.
 func orthogonalTables(r *rand.Rand) []degenerate {
 	var list []degenerate
 	add := func(name string, x *mat.Dense, y, weights []float64) {
@@ -117,9 +112,8 @@ func orthogonalTables(r *rand.Rand) []degenerate {
 	return list
 }
 
-// linearLearners lists learners of linear functions, each with parameters and with the tolerance of
-// the relative residual of (K + λI)α = y. The tolerance is 0 for learners that solve the normal
-// equations.
+// linearLearners lists learners of linear functions, each with parameters and with the tolerance of the relative
+// residual of (K + λI)α = y, or 0 for learners that solve the normal equations.
 var linearLearners = []struct {
 	name     string
 	settings map[string]string
@@ -247,8 +241,7 @@ func TestOrthogonalTargetBesideGood(t *testing.T) {
 	}
 }
 
-// TestOrthogonalTargetInPasses repeats the check of TestOrthogonalTarget with samples that are read
-// in passes.
+// TestOrthogonalTargetInPasses repeats TestOrthogonalTarget with samples that are read in passes.
 func TestOrthogonalTargetInPasses(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed = 20261127

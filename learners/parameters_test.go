@@ -18,8 +18,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// effective maps a few parameters to a value that has an effect on a fit. The values that the
-// function candidates returns have no effect for these parameters.
+// effective maps parameters for which the values of candidates have no effect to a value that has one.
 var effective = map[string]string{"cache": "0.0001", "lambdas": "0.5,7", "kernel": "polynomial(degree=2)"}
 
 // candidates returns a few values of a parameter. At least one of them differs from the default.
@@ -38,8 +37,7 @@ func candidates(p learners.Parameter) []string {
 	}
 }
 
-// setting lists, for a learner and a parameter, values of other parameters that the parameter needs
-// in order to have an effect, in addition to the values in its field When.
+// setting lists, for a learner and a parameter, values of other parameters that give the parameter an effect.
 var setting = map[string]map[string]string{
 	"logistic/seed":               {"solver": "sgd"},
 	"lasso/tol":                   {"iterations": "1"}, // with more steps every fit ends at the exact minimum
@@ -54,10 +52,8 @@ var setting = map[string]map[string]string{
 	"nystrom-ridge/choice":        {"centers": "5"},
 }
 
-// samplesFor returns samples on which the parameter has an effect. The seed determines the rows for
-// the median distance only if there are more than 500 rows, the size of a cache has an effect only
-// if there are more rows than fit into it, and l0 uses its local method only for more than 64
-// columns. Classifiers get two classes, logistic gets three.
+// samplesFor returns samples on which the parameter has an effect, for example more than 500 rows for the seed of
+// the median distance, and more than 64 columns for the local method of l0.
 func samplesFor(learner, parameter string, task learners.Task, outputs bool) (x, y *mat.Dense) {
 	n, d, t := 24, 3, 1
 	switch {
@@ -89,8 +85,7 @@ func samplesFor(learner, parameter string, task learners.Task, outputs bool) (x,
 	return x, y
 }
 
-// fingerprint returns the whole result of a fit as text: the state of the model without the parameter
-// whose name is the argument omitted, the facts, and the record of how the system of equations was solved.
+// fingerprint returns the whole result of a fit as text, without the parameter `omitted`.
 func fingerprint(t *testing.T, m learners.Model, omitted string) string {
 	t.Helper()
 	s := m.State()
@@ -117,9 +112,8 @@ func fingerprint(t *testing.T, m learners.Model, omitted string) string {
 	return text
 }
 
-// TestParametersHaveAnEffect checks that for each parameter some value changes the result of the
-// fit, or is refused, and that setting the parameter to the text of its default does not change the
-// result.
+// TestParametersHaveAnEffect checks that some value of each parameter changes the result of the fit, or is
+// refused, and that the text of its default does not change it.
 func TestParametersHaveAnEffect(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for i, d := range learners.Catalogue() {
@@ -171,8 +165,8 @@ func TestParametersHaveAnEffect(t *testing.T) {
 	}
 }
 
-// defaultsInGo lists the parameters whose default is not the zero value of their field, for one
-// learner or for all learners that have them. A Go program must set these fields.
+// defaultsInGo lists the parameters whose default is not the zero value of their field, for one learner or for
+// all.
 var defaultsInGo = []string{
 	"lambda", "seed", "gaussian-process/restarts", "svr/epsilon",
 }
@@ -213,8 +207,7 @@ func TestZeroValues(t *testing.T) {
 	}
 }
 
-// TestIntercept checks that b is 0 in fits without an intercept, and is not 0 in fits with an
-// intercept, which is the default.
+// TestIntercept checks that b is 0 in fits without an intercept, and is not 0 by default.
 func TestIntercept(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for _, d := range learners.Catalogue() {

@@ -13,22 +13,18 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestPathAgainstScikitLearn compares the leave-one-out errors of a path with those of
-// scikit-learn's RidgeCV, which computes them by other closed forms. The paths are for a linear
-// kernel with an intercept, by the method for samples and by the method for features, and for a
-// Gaussian kernel without an intercept. For the Gaussian kernel, the features given to scikit-learn
-// are a square root of the kernel matrix.
+// TestPathAgainstScikitLearn compares the leave-one-out errors of a path with those of scikit-learn's RidgeCV,
+// which computes them by other closed forms: for a linear kernel with an intercept, by both methods, and for a
+// Gaussian kernel, given to scikit-learn as a square root of the kernel matrix.
 //
-// With G = K + λI, α = G⁻¹y and g = diag(G⁻¹) the errors are e = α/g. A perturbation of G whose norm
-// is δ changes e_i, to first order and with the unit vector u_i, by at most
+// The errors are e = α/g with G = K + λI, α = G⁻¹y and g = diag(G⁻¹). A perturbation of G whose norm is δ changes
+// e_i, to first order and with the unit vector u_i, by at most
 //
 //	δ(‖G⁻¹u_i‖‖α‖ + |e_i|‖G⁻¹u_i‖²)/g_i
 //
-// For an intercept scikit-learn adds Σw·qqᵀ to K, where q_i = √(w_i/Σw), and removes the
-// eigenvector nearest to q. The error of this eigenvector in the direction of another eigenvector
-// v, with the eigenvalue s_v, is δ/|s_v − Σw|. It changes α_i by at most δm|q_i|‖y‖ and g_i by at
-// most 2δm|q_i|, where m is the maximum of 1/((s_v+λ)|s_v − Σw|). The script computes these factors
-// of δ for each sample and λ.
+// For an intercept scikit-learn adds Σw·qqᵀ to K, where q_i = √(w_i/Σw), and removes the eigenvector nearest to q.
+// This changes α_i by at most δm|q_i|‖y‖ and g_i by at most 2δm|q_i|, where m is the maximum of 1/((s+λ)|s − Σw|)
+// over the eigenvalues s. The script computes these factors of δ for each sample and λ.
 func TestPathAgainstScikitLearn(t *testing.T) {
 	x, y, weights := diabetes(t)
 	n, d := x.Dims()
@@ -93,12 +89,8 @@ out["gaussian"] = errors(u * np.sqrt(np.maximum(s, 0)), a["y"], None, False)
 					if point.Err != nil {
 						t.Fatal(point.Err)
 					}
-					// At most six steps perturb the results. Four are in scikit-learn, if K is
-					// Gaussian: the values of K, the eigenvectors that give its square root, the
-					// product of the root with its transpose, and the eigenvectors of this product.
-					// Two are in Mercer: the values of K and the solve. Each step rounds sums of n terms.
-					// Their rounding errors are nearly independent, so that they grow with √n
-					// (Higham and Mary, SIAM J. Sci. Comput. 41, 2019).
+					// Six steps, four of scikit-learn and two of Mercer, round sums of n terms, with errors that
+					// grow with √n (Higham and Mary, SIAM J. Sci. Comput. 41, 2019).
 					delta := 6 * math.Sqrt(float64(n)) * 0x1p-52 * (c.want.Size + alphas[l])
 					for i := range n {
 						e := point.Errors.Row(i)[0]
@@ -106,8 +98,7 @@ out["gaussian"] = errors(u * np.sqrt(np.maximum(s, 0)), a["y"], None, False)
 						if c.weighted { // scikit-learn 1.2 multiplies the squared errors by the weights
 							square *= weights[i]
 						}
-						// The squared errors change by at most (2|e| + δ)δ, times the weight of the
-						// sample.
+						// The squared errors change by at most (2|e| + δ)δ, times the weight of the sample.
 						tol := delta * c.want.Factors[i][l]
 						tol *= 2*math.Sqrt(c.want.Squares[i][l]) + tol
 						maxError = max(maxError, checkClose(t, fmt.Sprintf("%s %s α=%g: the square of error %d", c.name, method, alphas[l], i+1), square, c.want.Squares[i][l], tol)/tol)

@@ -21,8 +21,7 @@ import (
 	"github.com/mercer-go/mercer/internal/required"
 )
 
-// interpreter is a Python process with scikit-learn that runs all scripts of the tests, because
-// starting a process and importing scikit-learn takes longer than most scripts.
+// interpreter is a Python process with scikit-learn that runs all scripts of the tests.
 type interpreter struct {
 	in  io.WriteCloser
 	out *json.Decoder
@@ -60,10 +59,9 @@ for line in sys.stdin:
 	return p // the process ends when its standard input is closed, at the end of the tests
 })
 
-// scikit runs a Python script in which np is numpy and sklearn is scikit-learn. The script reads
-// the values of `in` from the dictionary a, where lists are arrays. The values that it stores in
-// the dictionary `out` are decoded into the argument `out`. Without scikit-learn the test is
-// skipped, or fails if MERCER_REQUIRE names sklearn.
+// scikit runs a Python script in which np is numpy and sklearn is scikit-learn, a is the dictionary `in` with
+// lists as arrays, and the dictionary `out` is the result. Without scikit-learn the test is skipped, or fails if
+// MERCER_REQUIRE names sklearn.
 func scikit(t *testing.T, in map[string]any, script string, out any) {
 	t.Helper()
 	required.Slow(t, "sklearn", "runs scikit-learn")
@@ -94,9 +92,8 @@ func rowsOf(m mat.Matrix) [][]float64 {
 	return rows
 }
 
-// shared reads one of the project's larger data sets, which are not in the repository. It returns
-// the features, standardized by standardize with the argument train, and the texts of the column
-// `target`. If the data set is missing, the test is skipped.
+// shared reads one of the project's larger data sets. It returns the features, standardized by standardize, and
+// the texts of the column `target`. If the data set is missing, the test is skipped.
 func shared(t *testing.T, name string, train int) (x *mat.Dense, target []string) {
 	t.Helper()
 	path := filepath.Join("..", "testdata", name)
@@ -137,8 +134,7 @@ func shared(t *testing.T, name string, train int) (x *mat.Dense, target []string
 	return x, target
 }
 
-// standardize shifts and scales each column to mean 0 and standard deviation 1 in the first n rows,
-// where n is the argument train. Columns that are constant in these rows become 0.
+// standardize shifts and scales each column to mean 0 and standard deviation 1 in the first `train` rows.
 func standardize(x *mat.Dense, train int) {
 	n, d := x.Dims()
 	for j := range d {

@@ -37,9 +37,8 @@ func TestPerceptron(t *testing.T) {
 	}
 }
 
-// rosenblatt is the perceptron of the textbooks, which processes one sample after another. It
-// returns the last w, the average of w over all steps, the hypotheses (all values of w) with their
-// votes, and the number of mistakes. The bias is the last row of w.
+// rosenblatt is the perceptron of the textbooks. It returns the last w, the average of w over all steps, all
+// values of w with their votes, and the number of mistakes. The bias is the last row of w.
 func rosenblatt(x, y *mat.Dense, classes, epochs int, bias bool) (w, average *mat.Dense, votes []float64, hypotheses []*mat.Dense, mistakes int) {
 	n, d := x.Dims()
 	constant := 0.0
@@ -148,8 +147,7 @@ func TestPerceptronIsRosenblatts(t *testing.T) {
 					t.Fatal(err)
 				}
 				m = averaged.(*learners.PerceptronModel)
-				// The bound covers the rounding errors of one division of each sum of integers, and
-				// of the difference between w and the weighted sum of the changes of w.
+				// The bound covers one division of each sum of integers, and the weighted sum of the changes of w.
 				bound := 8 * 0x1p-52 * mat.Max(w) * float64(rows)
 				for c := range cols {
 					for p := range rows - 1 {
@@ -163,8 +161,7 @@ func TestPerceptronIsRosenblatts(t *testing.T) {
 	})
 }
 
-// testVotes compares the votes that a model returns with votes that are counted over all
-// hypotheses.
+// testVotes compares the votes that a model returns with votes that are counted over all hypotheses.
 func testVotes(t *testing.T, dev backend.Device, l learners.Perceptron, x, y *mat.Dense, votes []float64, hypotheses []*mat.Dense) {
 	t.Helper()
 	l.Kind = learners.VotedPerceptron
@@ -205,11 +202,8 @@ func testVotes(t *testing.T, dev backend.Device, l learners.Perceptron, x, y *ma
 	}
 }
 
-// TestVotesOfTwoPoints checks votes computed by hand by the algorithm of Freund and Schapire
-// (1999), figure 1. On x = 1 of class +1 and x = −1 of class −1, in one epoch without b, w_0 = 0
-// errs on the first sample and has no vote; w_1 = 1 starts with one vote and gets another for x =
-// −1. After a third sample, x = 1 of class −1, w_1 still has 2 votes, and the last hypothesis w_2 =
-// 0 has one vote. The decision values are (2 sgn(x) − 1)/3, since sgn(0) = −1.
+// TestVotesOfTwoPoints checks votes computed by hand by the algorithm of Freund and Schapire (1999), figure 1, for
+// x = 1 of class +1, x = −1 of class −1, and a third sample x = 1 of class −1.
 func TestVotesOfTwoPoints(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		x := mat.NewDense(3, 1, []float64{1, -1, 1})
@@ -295,9 +289,8 @@ func labels(t *testing.T, dev backend.Device, m learners.Model, x mat.Matrix) *m
 	return f
 }
 
-// TestPerceptronAgainstScikitLearn compares w with the w of scikit-learn. For two classes, without
-// a bias and without shuffling, both programs take the same steps if the first sample is of the
-// second class. On this sample f = 0, which scikit-learn always counts as a mistake.
+// TestPerceptronAgainstScikitLearn compares w with the w of scikit-learn. Both programs take the same steps for
+// two classes, without a bias and shuffling, if the first sample is of the second class.
 func TestPerceptronAgainstScikitLearn(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := wholeNumbers(150, 5, 2, 17)

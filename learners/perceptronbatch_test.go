@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// hypotheses holds, for each sample, the w that classified the sample and the w after the sample
-// was processed, computed by the definition of the perceptron. b is the last row of w.
+// hypotheses holds, for each sample, the w that classified the sample and the w after the sample was processed. b
+// is the last row of w.
 type hypotheses struct {
 	updated  []*mat.Dense // the w after sample t was processed
 	judges   []*mat.Dense // the w that classified sample t
@@ -20,9 +20,7 @@ type hypotheses struct {
 	mistakes int
 }
 
-// batches runs the perceptron with batches and weights. All samples of a batch are classified by
-// the same w. After the batch, w increases by Σ c_i δ_i x_i divided by the size of the batch, for
-// weights c_i and changes δ_i.
+// batches runs the perceptron by its definition, with batches and weights.
 func batches(x, y *mat.Dense, classes, epochs, batch int, bias float64, weights []float64) hypotheses {
 	n, d := x.Dims()
 	cols := classes
@@ -142,8 +140,7 @@ func TestPerceptronBatches(t *testing.T) {
 		for i := range weights {
 			weights[i] = float64(1 + i*5%3)
 		}
-		// With 150 samples and batches of 32, the last batch has 22 samples. A batch of 128 samples
-		// is larger than a block.
+		// The last batch of 32 has 22 samples, and a batch of 128 is larger than a block.
 		for _, batch := range []int{1, 2, 32, 128, n} {
 			for _, c := range [][]float64{nil, weights} {
 				sampleWeights := c
@@ -159,8 +156,8 @@ func TestPerceptronBatches(t *testing.T) {
 				for _, w := range want.updated {
 					size = max(size, mat.Norm(w, 2)*bias)
 				}
-				// The bound is the rounding error of sums with one term per step, relative to the
-				// largest inner product. Sums of integers are exact.
+				// The bound is the rounding error of sums with one term per step, relative to the largest inner
+				// product.
 				bound := float64(4*len(want.updated)) * 0x1p-52 * size
 				o := learners.Options{Weights: c}
 				for _, kind := range []learners.PerceptronKind{learners.LastPerceptron, learners.AveragedPerceptron, learners.VotedPerceptron} {
@@ -206,10 +203,9 @@ func TestPerceptronBatches(t *testing.T) {
 	}
 }
 
-// TestPerceptronWeightsAreRepetitions checks that in a batch of all samples a sample of weight 3
-// has the effect of three equal samples. Each step is divided by the number of samples in the
-// batch. The batch has 64 weighted samples or 128 repeated samples, so that the w for the repeated
-// samples is half of the w for the weighted samples.
+// TestPerceptronWeightsAreRepetitions checks that in a batch of all samples a sample of weight 3 has the effect of
+// three equal samples. Steps are divided by the batch size, so that w for 128 repeated samples is half of w for 64
+// weighted samples.
 func TestPerceptronWeightsAreRepetitions(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 13")
@@ -238,8 +234,7 @@ func TestPerceptronWeightsAreRepetitions(t *testing.T) {
 	}
 }
 
-// TestNovikoffOfBatches checks that the reported bound on the number of mistakes holds with batches
-// and weights.
+// TestNovikoffOfBatches checks that the reported bound on the number of mistakes holds with batches and weights.
 func TestNovikoffOfBatches(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	numChecked := 0
@@ -277,8 +272,7 @@ func TestNovikoffOfBatches(t *testing.T) {
 	}
 }
 
-// TestBatchesWithBudget checks that also with batches the model has no more centers than its budget
-// allows.
+// TestBatchesWithBudget checks that also with batches the model has no more centers than its budget allows.
 func TestBatchesWithBudget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 5")

@@ -12,8 +12,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// plainPerceptron is the textbook loop with the initial weights w and a constant b; the argument zero
-// is sgn(0). It returns the last w, and the average of w over the steps after step number `from`.
+// plainPerceptron is the textbook loop with the initial weights w and a constant b; zero is sgn(0). It returns the
+// last w, and the average of w over the steps after step number `from`.
 func plainPerceptron(x *mat.Dense, y, w []float64, b, zero float64, epochs, from int) (last, average []float64) {
 	n, d := x.Dims()
 	average = make([]float64, d)
@@ -46,9 +46,8 @@ func plainPerceptron(x *mat.Dense, y, w []float64, b, zero float64, epochs, from
 	return w, average
 }
 
-// TestPerceptronStart compares perceptrons with the textbook loop. The cases have initial w and b,
-// a constant b, a given sgn(0), or an average that begins at a given epoch. The reported criterion
-// must be −Σ y f over the mistakes.
+// TestPerceptronStart compares perceptrons with initial w and b, a constant b, a given sgn(0), or an average that
+// begins at a given epoch with the textbook loop.
 func TestPerceptronStart(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, d, epochs = 30, 2, 3
@@ -107,9 +106,7 @@ func TestPerceptronStart(t *testing.T) {
 	}
 }
 
-// TestZeroIsPositive checks which class a model predicts where f = 0: the second class if
-// ZeroIsPositive is set, otherwise the first. A model restored from its State must predict the same
-// class.
+// TestZeroIsPositive checks which class a model, also a restored one, predicts where f = 0.
 func TestZeroIsPositive(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(2, 1, []float64{1, -1}), mat.NewDense(2, 1, []float64{1, -1})
@@ -132,9 +129,8 @@ func TestZeroIsPositive(t *testing.T) {
 	}
 }
 
-// TestUntilClean checks that with epochs = 0 the perceptron runs until an epoch has no mistake,
-// also if it draws the samples with replacement, and that the model then classifies every sample
-// correctly. If every epoch has a mistake, the model has a warning.
+// TestUntilClean checks that with epochs = 0 the perceptron runs until an epoch has no mistake. If every epoch has
+// a mistake, the model has a warning.
 func TestUntilClean(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := gaussians(t, 60, 2, 6)

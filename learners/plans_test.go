@@ -39,9 +39,8 @@ func planned() map[string]learners.Fitter {
 	}
 }
 
-// TestPlans checks that a fit takes at most as much memory on the device as it planned. The cases
-// have more rows than features, fewer rows, and many times fewer rows, two classes and three, and
-// sparse samples if the learner accepts them.
+// TestPlans checks that a fit takes at most as much memory on the device as it planned, for several shapes, two
+// classes and three, and sparse samples.
 func TestPlans(t *testing.T) {
 	solvertest.EachDevice(t, func(t *testing.T, open solvertest.Open) {
 		t.Log("seed 81")

@@ -26,18 +26,16 @@ type densePosterior struct {
 	condition      float64
 }
 
-// dtc evaluates the deterministic training conditional of Quiñonero-Candela and Rasmussen (2005),
-// equation 20, in its first form, with n×n matrices. y are the targets, and samples are repeated
-// instead of weighted:
+// dtc evaluates the deterministic training conditional of Quiñonero-Candela and Rasmussen (2005), equation 20,
+// with n×n matrices. Samples are repeated instead of weighted:
 //
 //	mean Q_*C⁻¹y, variance k_** − Q_*C⁻¹Q_*ᵀ + λ,  Q = K_nm K_mm⁻¹ K_mn,  C = Q + λI
 //
-// The subscripts n, m and * stand for the samples, the centers and the points of the predictions. With
-// an intercept b, dtc also evaluates the estimate of b by generalized least squares, the correction of
-// the variance for b (Rasmussen and Williams 2006, equation 2.42 with the basis 1 and a flat prior), and
-// the restricted likelihood. The last term of the bound is that of Titsias (2009), equation 9. The scale
-// is that of stream.Posterior. The rows of phi and phiStar are the features φ of the samples and of the
-// points, diagonal and selfStar are the values k(x, x), and the prior covariance of φᵀβ is φᵀS⁻¹φ.
+// The subscripts n, m and * stand for the samples, the centers and the points of the predictions. An intercept is
+// estimated by generalized least squares (Rasmussen and Williams 2006, equation 2.42 with the basis 1 and a flat
+// prior). The last term of the bound is that of Titsias (2009), equation 9. phi and phiStar hold the features φ of
+// the samples and of the points, diagonal and selfStar the values k(x, x), and S⁻¹ is the prior covariance of β in
+// φᵀβ.
 func dtc(s mat.Symmetric, phi, phiStar *mat.Dense, diagonal, selfStar []float64, y []float64, lambda float64, intercept bool) densePosterior {
 	n, _ := phi.Dims()
 	r, _ := phiStar.Dims()
@@ -113,8 +111,7 @@ func dtc(s mat.Symmetric, phi, phiStar *mat.Dense, diagonal, selfStar []float64,
 	return p
 }
 
-// features returns the kernel values of each row of x with each row of points, and, in diagonal, of
-// each row of x with itself.
+// features returns the kernel values of each row of x with each row of points, and of each row of x with itself.
 func features(k kernels.Kernel, x, points *mat.Dense) (phi *mat.Dense, diagonal []float64) {
 	n, _ := x.Dims()
 	m, _ := points.Dims()
@@ -151,9 +148,8 @@ func repeated(x *mat.Dense, weights []float64) *mat.Dense {
 	return mat.NewDense(len(data)/d, d, data)
 }
 
-// checkPosterior compares the posterior of a model with want. The tolerance follows from two facts:
-// the compared quantities are sums over elements of C⁻¹ with ‖C⁻¹‖ ≤ 1/λ, and the relative error of
-// Q is about the number of functions times 2⁻⁵² times the condition number of S.
+// checkPosterior compares the posterior of a model with want. ‖C⁻¹‖ ≤ 1/λ, and the relative error of Q is about
+// the number of functions times 2⁻⁵² times the condition number of S.
 func checkPosterior(t *testing.T, dev backend.Device, m learners.Uncertain, z *mat.Dense, want densePosterior, rows, functions int, lambda float64) {
 	t.Helper()
 	unit := float64(functions) * 0x1p-52 * want.condition * float64(rows) / lambda
@@ -227,8 +223,7 @@ func TestNystromPosterior(t *testing.T) {
 	}
 }
 
-// TestFourierPosterior compares the posterior with the formulas for n×n matrices of Bayesian linear
-// regression on the features. The features explain the whole prior variance.
+// TestFourierPosterior compares the posterior with that of Bayesian linear regression on the features.
 func TestFourierPosterior(t *testing.T) {
 	x, y := wave(5, 50, 2)
 	z, _ := wave(6, 15, 2)
@@ -283,9 +278,8 @@ func TestFourierPosterior(t *testing.T) {
 	}
 }
 
-// TestNystromPosteriorIsExact checks that if every sample is a center, the posterior equals that of
-// GaussianProcess, which uses no centers. With fewer centers the bound must be below the likelihood
-// of GaussianProcess.
+// TestNystromPosteriorIsExact checks that the posterior with every sample as a center equals that of
+// GaussianProcess, and that with fewer centers the bound is below its likelihood.
 func TestNystromPosteriorIsExact(t *testing.T) {
 	x, y := wave(7, 80, 2)
 	z, _ := wave(8, 20, 2)
@@ -309,9 +303,8 @@ func TestNystromPosteriorIsExact(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The tolerance follows from the jitter that is added to S = k(c, c), 4·2⁻⁵² tr(S), for 80
-		// samples. The jitter and rounding errors of the same size change the norm of Q by at most
-		// 80 times the jitter, and the norm of C⁻¹ by this change divided by λ².
+		// The jitter 4·2⁻⁵² tr(S) of S = k(c, c) changes the norm of Q by at most 80 times its size, and the norm
+		// of C⁻¹ by this change divided by λ².
 		tol := 80 * 4 * 0x1p-52 * 80 / (0.1 * 0.1) * 80
 		s := exact.Scale()[0]
 		checkClose(t, "scale", m.Scale()[0], s, tol*s)
@@ -335,11 +328,9 @@ func TestNystromPosteriorIsExact(t *testing.T) {
 	})
 }
 
-// TestPosteriorSamples compares the moments of samples drawn from the posterior with its exact
-// moments: the means with the results of Predict, the variances with the results of Variance minus
-// the noise, and, for nystrom-ridge with every sample as a center, the covariances with k(z, z′) −
-// k_zᵀ(K + λI)⁻¹k_z′ (Rasmussen and Williams 2006, equation 2.24). Deviations of five standard
-// errors of a moment of normal numbers are allowed.
+// TestPosteriorSamples compares the moments of samples drawn from the posterior with Predict, with Variance minus
+// the noise, and with the exact covariances (Rasmussen and Williams 2006, equation 2.24), up to five standard
+// errors.
 func TestPosteriorSamples(t *testing.T) {
 	const n, draws, lambda = 40, 4000, 0.3
 	x, y := wave(11, n, 2)
@@ -415,8 +406,8 @@ func TestPosteriorSamples(t *testing.T) {
 					}
 				}
 			}
-			// The draws at equal points differ because of the jitter. The jitter is at most
-			// 4·2⁻⁵²·6 unless it was raised, and its square root is 7.3e-8.
+			// The draws at equal points differ because of the jitter, at most 4·2⁻⁵²·6, whose square root is
+			// 7.3e-8.
 			checkClose(t, name+": difference of equal points", list[0].At(4, 0), list[0].At(5, 0), 100*7.3e-8*math.Sqrt(s))
 		}
 		if _, err := exact.Sample(t.Context(), dev, z, 0, 1); err == nil {
@@ -483,9 +474,7 @@ func TestPosteriorExtremes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// All φ are equal, so that only b and the noise are uncertain: the variance is s²(λ/3 + λ).
-		// s² is the sum of the squares of the residuals −1, 0, 1 divided by λ(n − 1), or 1 for a
-		// constant target.
+		// Only b and the noise are uncertain: the variance is s²(λ/3 + λ).
 		s := 1.0
 		if targets != constant {
 			s = 2 / 0.5 / 2
@@ -503,10 +492,9 @@ func TestPosteriorExtremes(t *testing.T) {
 	checkClose(t, "variance of one sample", v.At(0, 0), 9/1.5*(1-1/1.5+0.5), 1e-13) // s² = y²/(1 + λ)
 }
 
-// TestOptimize checks the searches of nystrom-ridge and fourier-ridge from a start that is far
-// away. The searches must find a stationary point of their criterion, at which no change of a
-// parameter by 1 % increases the criterion. With ard they must also find the length scales for a
-// target that depends only on the first feature.
+// TestOptimize checks that the searches of nystrom-ridge and fourier-ridge find a point at which no change of a
+// parameter by 1 % increases their criterion. With ard they must also find the length scales for a target that
+// depends only on the first feature.
 func TestOptimize(t *testing.T) {
 	const n = 150
 	x, _ := wave(3, n, 2)
@@ -553,7 +541,6 @@ func TestOptimize(t *testing.T) {
 					lambda float64
 				}{{k, m.Lambda()}, {m.Kernel(), factor * m.Lambda()}} {
 					// The search ends when the criterion changes by less than 1e-10, relatively.
-					// The limit 1e-6 allows for the difference from the maximum at this end.
 					if _, v := mustFit(neighbor.k, neighbor.lambda, false, false); v > maximum+1e-6 {
 						t.Errorf("%s: the criterion at %v, %v is %v, above %v at %v, %v", name, neighbor.k, neighbor.lambda, v, maximum, m.Kernel(), m.Lambda())
 					}
@@ -564,8 +551,7 @@ func TestOptimize(t *testing.T) {
 				t.Errorf("%s: the length scales are %v", name, sigmas)
 			}
 		}
-		// For targets without noise the best λ is so small that the equations are singular to
-		// working precision.
+		// For targets without noise the best λ makes the equations singular to working precision.
 		exact := mat.NewDense(n, 1, nil)
 		for i := range n {
 			exact.Set(i, 0, math.Sin(2*x.At(i, 0)))
@@ -598,8 +584,7 @@ func TestNystromOptimizeOfAllRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The searches end where no derivative exceeds 1e-5·√n. Their results differ by rounding
-		// errors, because only one of the fits has weights, which are all 1.
+		// The searches end where no derivative exceeds 1e-5·√n.
 		checkClose(t, "lambda", m.Lambda(), process.Lambda(), 1e-4*process.Lambda())
 		for i, sigma := range process.Kernel().(kernels.Gaussian).Sigmas {
 			checkClose(t, "sigma", m.Kernel().(kernels.Gaussian).Sigmas[i], sigma, 1e-4*sigma)
@@ -607,10 +592,8 @@ func TestNystromOptimizeOfAllRows(t *testing.T) {
 	}
 }
 
-// TestNystromCoverage checks the intervals for draws from the prior process with fewer centers than
-// the kernel needs, so that the centers explain only a part of the variance. It also checks that
-// the s² that maximizes the likelihood would fail here: with this s², nearly all targets are within
-// the intervals.
+// TestNystromCoverage checks the intervals for draws from the prior process with fewer centers than the kernel
+// needs. With the s² that maximizes the likelihood, nearly all targets would be within the intervals.
 func TestNystromCoverage(t *testing.T) {
 	const n, centers, points, draws, lambda = 300, 60, 100, 50, 0.05
 	dev := backendtest.Device(t, "cpu")
@@ -652,7 +635,7 @@ func TestNystromCoverage(t *testing.T) {
 		t.Fatal(err)
 	}
 	// shares returns the fraction of the targets that are within their 95 % intervals if the variances are
-	// multiplied by the argument factor, and the standard error of this fraction over the independent draws.
+	// multiplied by `factor`, and its standard error over the independent draws.
 	shares := func(factor float64) (mean, deviation float64) {
 		var list [draws]float64
 		for j := range draws {
@@ -665,8 +648,7 @@ func TestNystromCoverage(t *testing.T) {
 		mean, deviation = stat.MeanStdDev(list[:], nil)
 		return mean, deviation / math.Sqrt(draws)
 	}
-	// In stream.Posterior, Log − Bound is the sum of ResidualTrace/2λ over the draws. It determines the
-	// quotient of Quadratic/N, the s² that maximizes the likelihood, and Scale.
+	// larger is the quotient of the s² that maximizes the likelihood and Scale.
 	larger := 1 + (1-float64(centers)/n)*2*(m.LogLikelihood()-m.LikelihoodBound())/(n*draws)
 	const limit = (1 - 0.95) / 2 // separates fractions near 95 % from fractions near 100 %
 	covered, deviation := shares(1)

@@ -14,8 +14,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestPrecomputedLearners checks, for the learners in its table, that a precomputed Gram matrix
-// gives the same predictions as the kernel itself. Kernels of texts and trees need this property.
+// TestPrecomputedLearners checks that a precomputed Gram matrix gives the predictions of the kernel itself.
 func TestPrecomputedLearners(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		const n, q = 80, 20
@@ -78,8 +77,7 @@ func TestPrecomputedLearners(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			for i := range q {
-				// The kernel values differ by rounding errors, and the solutions differ by errors
-				// that the tolerance 1e-9 allows.
+				// The solutions differ by errors that the tolerance 1e-9 of the fits allows.
 				checkClose(t, name, g.At(i, 0), f.At(i, 0), 1e-4)
 			}
 			if u, ok := learners.As[learners.Uncertain](b); ok && name == "nystrom-ridge" {
@@ -110,9 +108,9 @@ func TestPrecomputedLearners(t *testing.T) {
 	})
 }
 
-// TestGramMatrixIsNoPoints checks that each learner with a kernel and one target refuses a Gram
-// matrix in place of points for a precomputed kernel. The test passes some columns of the Gram
-// matrix of small integers, whose first column looks like indices of training objects.
+// TestGramMatrixIsNoPoints checks that each learner with a kernel and one target refuses columns of the Gram
+// matrix in place of points for a precomputed kernel, also if the first column looks like indices of training
+// objects.
 func TestGramMatrixIsNoPoints(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n = 8

@@ -13,9 +13,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// TestGates checks that the perceptron learns AND and OR of two bits, and not XOR, which no line
-// separates. For AND, with the samples in this order, a calculation by hand gives w = (3, 2) and b
-// = −4, the functional margin 1 and the geometric margin 1/√13.
+// TestGates checks that the perceptron learns AND, with the w, b and margins computed by hand, and OR, and not
+// XOR.
 func TestGates(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x := mat.NewDense(4, 2, []float64{0, 0, 0, 1, 1, 0, 1, 1})
@@ -46,8 +45,7 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// gaussians returns n standard normal samples of d features, and targets that depend on two of the
-// features.
+// gaussians returns n standard normal samples of d features, and targets that depend on two of the features.
 func gaussians(t *testing.T, n, d int, seed uint64) (x, y *mat.Dense) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -61,9 +59,8 @@ func gaussians(t *testing.T, n, d int, seed uint64) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestRidgeIsMAP checks that the posterior mean of w under the prior N(0, σ_w²I) and noise of
-// variance σ² equals the w of ridge with λ = σ²/σ_w², and that the training error of ridge is no
-// smaller than the training error of least squares.
+// TestRidgeIsMAP checks that the posterior mean of w under the prior N(0, σ_w²I) and noise of variance σ² equals
+// the w of ridge with λ = σ²/σ_w², and that ridge has no smaller training error than least squares.
 func TestRidgeIsMAP(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := gaussians(t, 40, 3, 29)
@@ -75,8 +72,7 @@ func TestRidgeIsMAP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The bound contains the square of the condition number of x, which is below 4 for 40 samples
-	// of 3 standard normal features.
+	// The condition number of x is below 4.
 	bound := 16 * 40 * 0x1p-52 * mat.Norm(ridge.Coef(), 2)
 	for p := range 3 {
 		checkClose(t, "weight", bayes.Coef().At(p, 0), ridge.Coef().At(p, 0), bound)
@@ -112,7 +108,7 @@ func TestKernelRidgeIsGaussianProcess(t *testing.T) {
 	}
 	f, g := labels(t, dev, gp, x), labels(t, dev, ridge, x)
 	for i := range 40 {
-		// The tolerance contains a bound on the condition number of K + λI, n/λ + 1.
+		// The condition number of K + λI is at most n/λ + 1.
 		checkClose(t, "mean", f.At(i, 0), g.At(i, 0), 40*(40/lambda+1)*0x1p-52*mat.Norm(y, 2))
 	}
 }
@@ -147,17 +143,15 @@ func TestSVCOfLambda(t *testing.T) {
 	r := rand.New(rand.NewPCG(41, 0))
 	for k := range 9000 {
 		size := math.Pow(10, -float64(k%6))
-		// The limit 1e-8 allows for the violation of the optimality conditions at which the solver
-		// stops, 1e-10.
+		// The solver stops at a violation of 1e-10.
 		if s := sum(b+size*r.NormFloat64(), w0+size*r.NormFloat64(), w1+size*r.NormFloat64()); s < minimum-1e-8 {
 			t.Fatalf("change %d: %v is below %v", k, s, minimum)
 		}
 	}
 }
 
-// TestCosineSeriesTendsToSinc compares the Riemann sum (2π/L)·Σ_l cos(2πlΔ/L) with its limit
-// ∫₀^{2π} cos(θΔ)dθ = sin(2πΔ)/Δ. The error is at most h for the end points plus 2πh²Δ²/12 for the
-// trapezoidal rule, with h = 2π/L.
+// TestCosineSeriesTendsToSinc compares the Riemann sum (2π/L)·Σ_l cos(2πlΔ/L) with its limit sin(2πΔ)/Δ, up to the
+// error of the trapezoidal rule and of the end points.
 func TestCosineSeriesTendsToSinc(t *testing.T) {
 	for _, delta := range []float64{0, 0.1, 0.37, 1, 2.5} {
 		for _, l := range []int{16, 256, 4096, 65536} {
@@ -169,13 +163,11 @@ func TestCosineSeriesTendsToSinc(t *testing.T) {
 	}
 }
 
-// TestWidrowHoff checks that the Widrow-Hoff rule takes the steps of the textbook, converges to the
-// least-squares solution if its residual is 0, and returns an error for a learning rate at which it
-// diverges.
+// TestWidrowHoff checks that the Widrow-Hoff rule takes the steps of the textbook, converges to the least-squares
+// solution if its residual is 0, and returns an error for a learning rate at which it diverges.
 func TestWidrowHoff(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
-	// The test compares with steps by hand, with η = 1/4 from w = b = 0: the sample (x, y) = (1, 2)
-	// gives w = b = 1/2, and the sample (2, 1) has the error 1 − 3/2.
+	// By hand, with η = 1/4, the sample (1, 2) gives w = b = 1/2, and (2, 1) has the error 1 − 3/2.
 	x, y := mat.NewDense(2, 1, []float64{1, 2}), mat.NewDense(2, 1, []float64{2, 1})
 	m, err := learners.LeastSquares{LMS: true, Rate: 0.25, Epochs: 1}.Fit(t.Context(), dev, x, y, learners.Options{})
 	if err != nil {
@@ -203,9 +195,8 @@ func TestWidrowHoff(t *testing.T) {
 	}
 }
 
-// TestLassoIsLaplaceMAP compares the lasso solution at λ = 2σ²/τ = 4 with the mode of the posterior
-// density, found by a search on a grid. The case is y = (3, 0.4), X = I, noise of variance 1 and
-// Laplace priors of scale τ = 1/2.
+// TestLassoIsLaplaceMAP compares the lasso solution at λ = 2σ²/τ with the mode of the posterior density, found by
+// a search on a grid, for X = I and Laplace priors of scale τ = 1/2.
 func TestLassoIsLaplaceMAP(t *testing.T) {
 	y := []float64{3, 0.4}
 	m, err := learners.Lasso{Lambda: 4, NoIntercept: true, Tol: 1e-12}.Fit(t.Context(), backendtest.Device(t, "cpu"), mat.NewDense(2, 2, []float64{1, 0, 0, 1}), mat.NewDense(2, 1, y), learners.Options{})
@@ -225,9 +216,8 @@ func TestLassoIsLaplaceMAP(t *testing.T) {
 	}
 }
 
-// TestReferenceSign checks that Pr(c) = e^{−v_cᵀx − a_c}/(1 + Σ_j e^{−v_jᵀx − a_j}), the textbook's
-// formula for the first K−1 classes, holds for v = −w and a = −b, where w and b are the K−1 columns
-// of the model.
+// TestReferenceSign checks the textbook's formula Pr(c) = e^{−v_cᵀx − a_c}/(1 + Σ_j e^{−v_jᵀx − a_j}) for v = −w
+// and a = −b.
 func TestReferenceSign(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := gaussians(t, 60, 2, 13)

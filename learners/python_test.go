@@ -8,9 +8,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestPythonNames checks that the catalogue has, for each parameter, a name in Python that is an
-// identifier, and uses the names of scikit-learn's parameters. Within a learner no two parameters
-// have the same identifier, except lambda and lambdas, of which only one may be given.
+// TestPythonNames checks that each parameter has a name in Python that is an identifier, unique within its learner
+// except for lambda and lambdas, and that scikit-learn's names are used.
 func TestPythonNames(t *testing.T) {
 	identifier := regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 	want := map[string]string{ // names in scikit-learn's Ridge, Nystroem, SVR and GaussianProcessRegressor

@@ -76,9 +76,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestMakeRows checks that a fit by MakeRows gives decision values with the same bits as a fit to
-// samples in memory. For a learner that cannot read samples in passes, MakeRows must return an
-// error that lists the learners that can.
+// TestMakeRows checks that a fit by MakeRows gives the bits of a fit in memory. For a learner that cannot read
+// samples in passes, the error lists the learners that can.
 func TestMakeRows(t *testing.T) {
 	data := "a,b,kind\n1,2,x\n2,1,y\n3,5,x\n4,4,z\n5,3,y\n6,1,z\n0,2,x\n"
 	path := filepath.Join(t.TempDir(), "a.csv")

@@ -19,8 +19,7 @@ func TestRVC(t *testing.T) {
 		Learner: "rvc", Task: learners.Classification,
 		Fit:      fitter(learners.RVC{Kernel: kernels.Gaussian{Sigma: 2}, Tol: 1e-9}.Fit),
 		Unfitted: []learners.Model{&learners.RVCModel{}},
-		// Condition allows for an error of 3e-5 in α, which corresponds to a relative increase of
-		// the evidence by 1e-9 at a quadratic maximum.
+		// An error of 3e-5 in α increases the evidence by a fraction of 1e-9.
 		Condition: 1e9,
 	})
 }
@@ -61,17 +60,15 @@ func TestRVCEvidence(t *testing.T) {
 			}
 		}
 		t.Logf("accuracy %.3f, log loss %.3f; %v", float64(right)/tests, loss, m.Facts())
-		// Rings with the radii 1 and 2 and standard deviation 0.3 are best separated at the radius
-		// 1.5, with an accuracy of Φ(0.5/0.3) = 95.2 % and a log loss of 0.12. A model learned from
-		// samples is a little worse.
+		// The best separation, at the radius 1.5, has an accuracy of Φ(0.5/0.3) = 95.2 % and a log loss of 0.12.
 		if float64(right)/tests < 0.93 || loss > 0.25 || m.Relevance().RawMatrix().Rows > 20 {
 			t.Errorf("accuracy %.3f, log loss %.3f, %d vectors", float64(right)/tests, loss, m.Relevance().RawMatrix().Rows)
 		}
 	})
 }
 
-// TestRVCOne compares the mode and the evidence of a model with their closed forms, in the case
-// where the only nonzero basis function is the constant.
+// TestRVCOne compares the mode and the evidence of a model that contains only the constant with their closed
+// forms.
 func TestRVCOne(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		// k(x, z) = xz is 0 at x = 0. Of the 10 samples 8 are of the second class.
@@ -83,9 +80,8 @@ func TestRVCOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// log p(μ) = 8 log σ(μ) + 2 log σ(−μ) − αμ²/2. Laplace's approximation of the log evidence
-		// is the maximum of log p over μ, plus ½ log α − ½ log(10 σ(μ)σ(−μ) + α). A grid search
-		// finds the α of the largest evidence.
+		// Laplace's approximation of the log evidence is the maximum of log p(μ) = 8 log σ(μ) + 2 log σ(−μ) −
+		// αμ²/2, plus ½ log α − ½ log(10 σ(μ)σ(−μ) + α). A grid search finds the α of the largest evidence.
 		sigma := func(v float64) float64 { return 1 / (1 + math.Exp(-v)) }
 		maximum := math.Inf(-1)
 		const step = 1e-3
@@ -97,9 +93,7 @@ func TestRVCOne(t *testing.T) {
 			maximum = max(maximum, 8*math.Log(sigma(mu))+2*math.Log(sigma(-mu))-alpha*mu*mu/2+math.Log(alpha)/2-math.Log(10*sigma(mu)*sigma(-mu)+alpha)/2)
 		}
 		trace := m.Traces()[0]
-		// The tolerances allow for two errors. At a maximum with the second derivative −c, where c
-		// < 1 here, the grid value is too low by at most c·step²/8. Newton's steps for log α end
-		// within Tol of the maximum.
+		// The grid value is too low by at most step²/8, and Newton's steps end within Tol of the maximum.
 		checkClose(t, "log evidence", trace[len(trace)-1], maximum, step*step/8+2e-12)
 	})
 }
@@ -139,11 +133,9 @@ func weightsOf(m *learners.RVCModel) (count int) {
 	return count
 }
 
-// TestRVCNarrowKernel fits with a kernel so narrow that most kernel values are nearly 0. The fit
-// must compute the mode of the weights at most twice for each basis function of the model, and the
-// log evidence must exceed −259.19. Single steps by the formulas of regression, which ignore that
-// the curvature of the likelihood depends on the mode, need 422 computations of the mode to reach
-// −259.19.
+// TestRVCNarrowKernel fits with a kernel so narrow that most kernel values are nearly 0. The mode of the weights
+// must be computed at most twice for each basis function, and the log evidence must exceed −259.19, which single
+// steps by the formulas of regression reach after 422 modes.
 func TestRVCNarrowKernel(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seeds 34, 35")
@@ -196,8 +188,7 @@ func TestRVCBatches(t *testing.T) {
 	}
 	correct, bayesCorrect := 0.0, 0.0
 	for i := range tests {
-		// Bayes' rule chooses the class of the nearest center, since the classes are equally likely
-		// and have equal covariance.
+		// Bayes' rule chooses the class of the nearest center.
 		nearest, minDistance := 0, math.Inf(1)
 		for c := range 6 {
 			var d mat.VecDense
@@ -217,10 +208,7 @@ func TestRVCBatches(t *testing.T) {
 	if modes >= functions {
 		t.Errorf("%d modes for %d functions: functions are added one by one", modes, functions)
 	}
-	// The accuracy of a model learned from about 80 samples of each of the 6 classes was 0.026
-	// below the accuracy of Bayes' rule. The standard error of this difference is √(0.05/4000) =
-	// 0.0035 if the model and Bayes' rule differ on a twentieth of the samples. The bound is twice
-	// the measured difference, with a margin.
+	// The measured difference was 0.026, with a standard error of √(0.05/4000) = 0.0035.
 	if correct < bayesCorrect-0.06 {
 		t.Errorf("accuracy %.3f, that of Bayes' rule is %.3f", correct, bayesCorrect)
 	}

@@ -15,9 +15,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestRVMAgainstKernlab compares RVM with the R package kernlab, which takes Tipping's steps
-// without the constant basis function. The predictions must agree within the standard deviation of
-// the posterior, and the noise must agree. The test logs the numbers of relevance vectors.
+// TestRVMAgainstKernlab compares RVM with the R package kernlab, which has no constant basis function. The
+// predictions must agree within the standard deviation of the posterior, and the noise must agree.
 func TestRVMAgainstKernlab(t *testing.T) {
 	required.Slow(t, "kernlab", "runs R")
 	rscript := required.Kernlab(t)
@@ -79,8 +78,7 @@ cat(m@nvar, length(RVindex(m)), predict(m, x), sep = "\n")
 		}
 		t.Logf("%s: the functions are %.2g apart, the posterior's deviation is %.2g; noise %.4g, kernlab %.4g; %v, kernlab %v vectors",
 			method, math.Sqrt(meanSquare), math.Sqrt(meanVariance), math.Sqrt(m.Noise()), math.Sqrt(peer[0]), m.Facts()[0], peer[1])
-		// The evidence has several maxima. Kernlab takes the steps of FixedPoint; Sequential may
-		// converge to another maximum with fewer vectors.
+		// Kernlab takes the steps of FixedPoint; Sequential may converge to another maximum.
 		if method == learners.Sequential {
 			meanVariance *= 2 * 2
 		}

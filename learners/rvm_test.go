@@ -21,8 +21,7 @@ func TestRVM(t *testing.T) {
 		Learner: "rvm", Single: true,
 		Fit:      fitter(learners.RVM{Kernel: kernels.Gaussian{Sigma: 3}, Tol: 1e-12}.Fit),
 		Unfitted: []learners.Model{&learners.RVMModel{}},
-		// Condition allows for an error of 1e-6 in α, which corresponds to a relative increase of
-		// the evidence by 1e-12 at a quadratic maximum.
+		// An error of 1e-6 in α increases the evidence by a fraction of 1e-12.
 		Condition: 1e8,
 	})
 }
@@ -55,8 +54,7 @@ func TestRVMEvidence(t *testing.T) {
 			}
 			trace := m.Trace()
 			for i, v := range trace[1:] {
-				// The tolerance is the rounding error of sums of n terms as large as the evidence,
-				// in a system that is ill-conditioned because the functions are smooth.
+				// The tolerance allows for sums of n terms as large as the evidence, in an ill-conditioned system.
 				if !(v >= trace[i]-1e-8*(1+math.Abs(v))) {
 					t.Errorf("%s: step %d: the evidence falls from %v to %v", method, i+2, trace[i], v)
 				}
@@ -73,8 +71,8 @@ func TestRVMEvidence(t *testing.T) {
 				v := x.At(i, 0)
 				meanSquare += (f.At(i, 0) - math.Sin(v)/v) * (f.At(i, 0) - math.Sin(v)/v) / n
 			}
-			// Tipping (2001) reports averages for 100 samples with this noise: an RMSE of 0.0277
-			// and 6.7 relevance vectors. The RMSE of one draw may be 1.5 times as large.
+			// Tipping (2001) reports, for 100 samples with this noise, a mean RMSE of 0.0277 and 6.7 relevance
+			// vectors.
 			if math.Sqrt(meanSquare) > 0.042 || len(weights) > 15 {
 				t.Errorf("%s: RMSE %.3g with %d relevance vectors", method, math.Sqrt(meanSquare), len(weights))
 			}
@@ -90,9 +88,8 @@ func TestRVMEvidence(t *testing.T) {
 // constant φ_0. The second basis function is 0 at each sample.
 func TestRVMByHand(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
-		// k(x, z) = xz is 0 at x = 0. The N = 4 targets have the mean m = 2 and Σ(t−m)² = 4. The
-		// covariance σ²I + 11ᵀ/α of the evidence has the eigenvalues σ² (three times) and λ = σ² +
-		// N/α. The maximum is at σ² = 4/3 and λ = Nm² = 16.
+		// The covariance σ²I + 11ᵀ/α of the N = 4 targets, with mean m = 2, has the eigenvalues σ² (three times)
+		// and λ = σ² + N/α. The maximum of the evidence is at σ² = 4/3 and λ = Nm² = 16.
 		x, y := mat.NewDense(4, 1, nil), mat.NewDense(4, 1, []float64{1, 3, 1, 3})
 		m, err := learners.RVM{Kernel: kernels.Linear{}, Tol: 1e-14}.Fit(t.Context(), dev, x, y, learners.Options{})
 		if err != nil {
@@ -176,9 +173,8 @@ func TestRVMLarge(t *testing.T) {
 	checkClose(t, "noise deviation", math.Sqrt(m.Noise()), 1, 5/math.Sqrt(2*n)+0.03)
 }
 
-// TestRVMManyVectors checks the number of steps for targets that are a function of 20 features and
-// need hundreds of relevance vectors with similar weights. A method that changes one α per step
-// would not converge within 10 steps for each sample.
+// TestRVMManyVectors checks that a fit that needs hundreds of relevance vectors with similar weights converges
+// within the limit of steps, and that no step decreases the evidence.
 func TestRVMManyVectors(t *testing.T) {
 	if testing.Short() {
 		t.Skip("1000 samples: not under -short")
@@ -212,9 +208,8 @@ func TestRVMManyVectors(t *testing.T) {
 	}
 }
 
-// TestFixedPointSettles checks that the fixed-point iteration ends only when α has converged, and
-// not already when a step raises the evidence by less than Tol. Therefore a coarse Tol gives the
-// same number of relevance vectors and nearly the same evidence.
+// TestFixedPointSettles checks that a coarse Tol gives the same number of relevance vectors and nearly the same
+// evidence, because the fixed-point iteration ends only when α has converged.
 func TestFixedPointSettles(t *testing.T) {
 	x, y := sinc(100, 0.1, 21)
 	var evidence []float64
@@ -232,15 +227,13 @@ func TestFixedPointSettles(t *testing.T) {
 	}
 }
 
-// TestRVMOfFeatures checks the optimality conditions of a model whose basis functions are the
-// features. The features are orthogonal with squared length n, so the conditions of each function
-// can be checked alone. Here t are the targets, β = 1/σ², Σ_jj is computed from the variances at 0
-// and at the unit vector j, and α_j = 1/Σ_jj − βn. The conditions are
+// TestRVMOfFeatures checks the optimality conditions of a model whose basis functions are orthogonal features of
+// squared length n. For the targets t, β = 1/σ² and the posterior variance Σ_jj of coefficient j, α_j = 1/Σ_jj −
+// βn and
 //
 //	μ_j = βΣ_jj φ_jᵀt,  μ_j² = 1/α_j − Σ_jj,  σ² = ‖t − Φμ‖²/(n − Σ(1 − α_jΣ_jj))
 //
-// and (βφ_jᵀt)² ≤ βn for a function that is not in the model. A column of zeros is not in the
-// model.
+// and (βφ_jᵀt)² ≤ βn for a function that is not in the model.
 func TestRVMOfFeatures(t *testing.T) {
 	const n, d = 32, 12
 	t.Log("seed 52")
@@ -248,8 +241,8 @@ func TestRVMOfFeatures(t *testing.T) {
 	x, y := mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
 	for i := range n {
 		for j := range d - 1 {
-			// The features are Walsh functions: the parity of the number of bits that are 1 both in
-			// i and in j + 1.
+			// The features are Walsh functions: the parity of the number of bits that are 1 both in i and in j +
+			// 1.
 			x.Set(i, j, float64(1-2*(bits.OnesCount(uint(i&(j+1)))%2)))
 		}
 		y.Set(i, 0, 1+2*x.At(i, 2)-0.5*x.At(i, 6)+0.3*x.At(i, 9)+0.2*r.NormFloat64())
@@ -272,9 +265,7 @@ func TestRVMOfFeatures(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The tolerances follow from Tol: the evidence at the end of the fit is within about
-			// Tol of its maximum. Near the maximum the evidence is quadratic in ln α and ln β with
-			// second derivatives of order 1, so the errors of ln α and ln β are at most about √Tol.
+			// The evidence is quadratic in ln α and ln β near its maximum, so that their errors are about √Tol.
 			// The fixed-point iteration ends when no ln α changes by more than 1e-3.
 			tol := 100 * math.Sqrt(1e-13)
 			if method == learners.FixedPoint {

@@ -29,14 +29,11 @@ var update = flag.Bool("update", false, "write testdata/samebits.txt and the tab
 // trust is the page of the guide that contains the table of hashes.
 const trust = "../docs/trust.md"
 
-// bitsFile has a line for each learner and task: the name of the learner, the task, and a hash of
-// the bits of the predictions.
+// bitsFile has a line with the name of the learner, the task and a hash of the predictions for each fit.
 const bitsFile = "testdata/samebits.txt"
 
-// TestSameBits fits each learner of the catalogue with its defaults on reproducible devices, and
-// compares the hash of the predictions with the hash in testdata/samebits.txt, which was computed
-// on a different processor. With -short, only one number of threads is used, and each device makes
-// a third of the fits.
+// TestSameBits fits each learner of the catalogue with its defaults on reproducible devices, and compares the hash
+// of the predictions with the hash in testdata/samebits.txt, which was computed on a different processor.
 func TestSameBits(t *testing.T) {
 	want := map[string]string{}
 	if text, err := os.ReadFile(bitsFile); err == nil {
@@ -111,8 +108,7 @@ func TestSameBits(t *testing.T) {
 // bitsTable is the name of the table of hashes in docs/trust.md.
 const bitsTable = "bits"
 
-// pageBits returns the hashes in docs/trust.md. The result maps each column of the table to a map
-// from learner and task to hash.
+// pageBits returns the hashes in docs/trust.md: for each column of the table, a map from learner and task to hash.
 func pageBits() (map[string]map[string]string, error) {
 	text, err := page.Section(trust, bitsTable)
 	if err != nil {
@@ -157,8 +153,7 @@ func writeBits(columns map[string]map[string]string) error {
 	return page.Replace(trust, bitsTable, b.String())
 }
 
-// reproducibleDevices opens each reproducible device that this machine has, with several numbers
-// of threads.
+// reproducibleDevices opens each reproducible device that this machine has, with several numbers of threads.
 func reproducibleDevices(t *testing.T) (list []backend.Device) {
 	for _, s := range backend.Report() {
 		if !s.Reproducible || s.Err != nil {
@@ -198,8 +193,7 @@ func (c bitsCase) key() string {
 	return key
 }
 
-// bitsCases returns a case for each learner, each of its tasks and each number of features that
-// bitsOf accepts.
+// bitsCases returns a case for each learner, each of its tasks and each number of features that bitsOf accepts.
 func bitsCases() (list []bitsCase) {
 	for _, d := range learners.Catalogue() {
 		for _, task := range d.Tasks {
@@ -214,9 +208,8 @@ func bitsCases() (list []bitsCase) {
 	return list
 }
 
-// bitsOf fits the learner to samples of features that are multiples of 1/4, and returns the hash of
-// its predictions for other points. If there are 20 features, the last five are sums of others; if
-// there are 200, there are fewer samples than features.
+// bitsOf fits the learner to samples of features that are multiples of 1/4, and returns the hash of its
+// predictions for other points.
 func bitsOf(t *testing.T, dev backend.Device, c bitsCase) string {
 	rng := rand.New(rand.NewPCG(30, 2))
 	n, m, features := 150, 40, c.features

@@ -15,9 +15,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// scaled returns n samples x of overlapping classes, whose features have the correlation rho;
-// offset is added to each feature, and column j is then multiplied by scales[j]. y holds the
-// classes, and target the values of a noisy linear function of the features.
+// scaled returns n samples x of overlapping classes y with features of the correlation rho, shifted by offset and
+// multiplied by scales, and the values of a noisy linear function of the features.
 func scaled(n, classes int, scales []float64, offset, rho float64) (x, y, target *mat.Dense) {
 	r := rand.New(rand.NewPCG(7, 0))
 	x, y, target = mat.NewDense(n, len(scales), nil), mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)
@@ -49,12 +48,9 @@ func warned(m learners.Model) bool {
 	return false
 }
 
-// TestScalesDoNotEndLBFGS checks that the scales of the features change the minimum of logistic
-// regression only through the penalty. L-BFGS must end at the minimum that Newton's method finds,
-// for two classes and for four (scikit-learn #18074, #15556). Both methods end when the remaining
-// decrease of the loss is estimated to be below 1e-9 of the loss. Their estimates come from
-// different second-order models, and a factor of 100 allows for the different values of p(1−p) in
-// these models. With λ = 0 the loss does not depend on the scale.
+// TestScalesDoNotEndLBFGS checks that L-BFGS ends at the minimum that Newton's method finds, for features of
+// different scales, two classes and four (scikit-learn #18074, #15556). A factor of 100 allows for the different
+// estimates of the remaining decrease.
 func TestScalesDoNotEndLBFGS(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")
@@ -96,9 +92,8 @@ func TestScalesDoNotEndLBFGS(t *testing.T) {
 	}
 }
 
-// TestScalesDoNotEndTheDiagonalMetric checks that L-BFGS reaches the minimum for more than 4096
-// features, for which its metric is diagonal. Kernel logistic regression with the linear kernel has
-// the same minimum.
+// TestScalesDoNotEndTheDiagonalMetric checks that L-BFGS reaches the minimum of kernel logistic regression with
+// the linear kernel for more than 4096 features, for which its metric is diagonal.
 func TestScalesDoNotEndTheDiagonalMetric(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")
@@ -126,10 +121,8 @@ func TestScalesDoNotEndTheDiagonalMetric(t *testing.T) {
 	}
 }
 
-// TestEarlyEndsAreReported checks that an iterative learner that ends before it reaches its
-// tolerance gives a warning or an error that states the remaining error. In some cases the features
-// have scales for which gradient methods need more steps than their limit; in other cases the limit
-// is one step.
+// TestEarlyEndsAreReported checks that an iterative learner that ends before it reaches its tolerance gives a
+// warning or an error that states the remaining error.
 func TestEarlyEndsAreReported(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")
@@ -166,9 +159,8 @@ func TestEarlyEndsAreReported(t *testing.T) {
 	}
 }
 
-// TestLassoWithoutPenaltyIsLeastSquares checks fits of lasso without a penalty. Either the duality
-// gap bounds the difference between the squared error and its minimum, or the model has a warning.
-// The cases include nearly equal columns, for which coordinate descent is slow.
+// TestLassoWithoutPenaltyIsLeastSquares checks that the duality gap of lasso without a penalty bounds the
+// difference between the squared error and its minimum, or that the model has a warning.
 func TestLassoWithoutPenaltyIsLeastSquares(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")

@@ -12,9 +12,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestSearchEndsWhereSolveSucceeds checks that the search of a Gaussian process ends at parameters
-// for which the system can be solved. For noiseless targets in the span of a polynomial kernel the
-// likelihood grows until rounding dominates (GPy #642, scikit-learn #8384, caret #871).
+// TestSearchEndsWhereSolveSucceeds checks that the search of a Gaussian process for noiseless targets ends at
+// parameters for which the system can be solved (GPy #642, scikit-learn #8384, caret #871).
 func TestSearchEndsWhereSolveSucceeds(t *testing.T) {
 	const seed = 20261130
 	t.Logf("seed %d", seed)
@@ -43,11 +42,8 @@ func TestSearchEndsWhereSolveSucceeds(t *testing.T) {
 	}
 }
 
-// TestSearchNamesThePointsThatAreRefused checks fits of a Gaussian process whose solver fails at
-// parameters with a larger likelihood. The model must state the best of these parameters, and the
-// parameters that it was fitted with. The cases are a length scale for each feature, a kernel whose
-// values overflow in the range of the search, and a given λ for which no likelihood can be
-// computed.
+// TestSearchNamesThePointsThatAreRefused checks that a Gaussian process whose solver fails at parameters with a
+// larger likelihood states these parameters, and the parameters that it was fitted with.
 func TestSearchNamesThePointsThatAreRefused(t *testing.T) {
 	x, y := mat.NewDense(30, 2, nil), mat.NewDense(30, 1, nil)
 	for i := range 30 {
@@ -84,9 +80,8 @@ func TestSearchNamesThePointsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestRVMWithoutNoise checks that a fit to targets without noise ends when the next basis function
-// would be linearly dependent on the others in working precision, and that the model contains the
-// functions that were added before.
+// TestRVMWithoutNoise checks that a fit to targets without noise ends, with a model, when the next basis function
+// would be linearly dependent on the others in working precision.
 func TestRVMWithoutNoise(t *testing.T) {
 	for name, f := range map[string]func(float64) float64{
 		"square": func(x float64) float64 { return x * x },
@@ -110,10 +105,8 @@ func TestRVMWithoutNoise(t *testing.T) {
 	}
 }
 
-// TestSearchThatEndsEarlyWarns checks that a model whose search ended at the limit of evaluations
-// has a warning that states the slope of the log likelihood. For a model without this warning, the
-// test computes the derivative of the log likelihood with respect to ln λ by differences between
-// fits, and checks that it is as small as the stopping rule demands.
+// TestSearchThatEndsEarlyWarns checks that a model whose search ended at the limit of evaluations has a warning
+// with the slope of the log likelihood. Otherwise the slope, computed by differences between fits, must be small.
 func TestSearchThatEndsEarlyWarns(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, n = 20261201, 60
@@ -148,8 +141,8 @@ func TestSearchThatEndsEarlyWarns(t *testing.T) {
 		}
 		const h = 1e-4
 		slope := math.Abs(likelihood(m.Lambda()*math.Exp(h))-likelihood(m.Lambda()*math.Exp(-h))) / (2 * h)
-		// A search also ends when a step raises the likelihood by less than 1e-7. With second
-		// derivatives of at most n, the slope is then at most √(2·1e-7·n).
+		// A search also ends when a step raises the likelihood by less than 1e-7; second derivatives are at most
+		// n.
 		if bound := math.Sqrt(2e-7 * n); slope > bound {
 			t.Errorf("%d features: the slope is %.2g, more than %.2g, and there is no warning: %s", d, slope, bound, text)
 		}
@@ -159,8 +152,7 @@ func TestSearchThatEndsEarlyWarns(t *testing.T) {
 	}
 }
 
-// TestLassoCountsItsSteps checks that the warning of a fit that ends at the limit of steps uses the
-// singular for one step, and the plural for more steps.
+// TestLassoCountsItsSteps checks the singular and the plural in the warning about the limit of steps.
 func TestLassoCountsItsSteps(t *testing.T) {
 	x, y := mat.NewDense(6, 2, []float64{1, 2, 2, 1, 3, 5, 4, 4, 5, 9, 6, 7}), mat.NewDense(6, 1, []float64{1, 3, 2, 5, 4, 8})
 	for method, want := range map[string]string{"coordinate-descent": "after 1 sweep the duality gap is", "fista": "after 1 step the duality gap is"} {

@@ -11,8 +11,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestPageListsSharedDefaults checks that docs/learners.md has, for each default of the parameters
-// below, a row that lists the learners with this default.
+// TestPageListsSharedDefaults checks that docs/learners.md lists the learners with each default below.
 func TestPageListsSharedDefaults(t *testing.T) {
 	page, err := os.ReadFile("../docs/learners.md")
 	if err != nil {

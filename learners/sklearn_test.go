@@ -54,13 +54,12 @@ type figures struct {
 	N             int
 }
 
-// nearScore compares scores of predictions whose errors are at most `value`. The errors of RMSE and
-// MAE are then at most `value`, except for rounding.
+// nearScore compares scores of predictions whose errors are at most `value`.
 func nearScore(t *testing.T, got validate.Score, want figures, value float64) {
 	t.Helper()
 	checkClose(t, "RMSE", *got.RMSE, want.RMSE, value+442*0x1p-52*want.RMSE)
 	checkClose(t, "MAE", *got.MAE, want.MAE, value+442*0x1p-52*want.MAE)
-	// The tolerance follows from the change of R², dR² = 2·Σ(y−f)·df / Σ(y−ȳ)², where √(1−R²) ≤ 3.
+	// The change of R² is dR² = 2·Σ(y−f)·df / Σ(y−ȳ)², where √(1−R²) ≤ 3.
 	checkClose(t, "R2", *got.R2, want.R2, 2*3*value/77+442*0x1p-52*10)
 	if got.N != want.N {
 		t.Errorf("N is %d, want %d", got.N, want.N)
@@ -110,8 +109,7 @@ func TestRidgeAgainstScikitLearn(t *testing.T) {
 		for _, test := range tests {
 			x, y := table(t, test.standardize)
 			var weights []float64
-			// condition is the square of the condition number of the centered x. Weights up to 3
-			// can triple it.
+			// condition is the square of the condition number of the centered x; weights up to 3 can triple it.
 			condition := 2.7e5
 			if test.standardize {
 				condition = 471
@@ -133,8 +131,7 @@ func TestRidgeAgainstScikitLearn(t *testing.T) {
 			for p, w := range test.coef {
 				maxError = max(maxError, checkClose(t, "coef", m.Coef().At(p, 0), w, bound)/size)
 			}
-			// The tolerance follows from b = ȳ − x̄ᵀw for ten features with means up to 190 and
-			// values up to 350.
+			// b = ȳ − x̄ᵀw for ten features with means up to 190 and values up to 350.
 			checkClose(t, "intercept", m.Intercept()[0], test.intercept, 10*190*bound+float64(n)*0x1p-52*350)
 			f, err := m.Predict(t.Context(), dev, x)
 			if err != nil {

@@ -28,8 +28,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// scattered returns n sparse rows of d features with about density·d stored elements each, the
-// dense matrix with these rows, and targets −1 and 1. Every 17th row is empty.
+// scattered returns n sparse rows of d features with about density·d stored elements each, the dense matrix with
+// these rows, and targets −1 and 1.
 func scattered(rng *rand.Rand, n, d int, density float64) (backend.CSR[float64], *mat.Dense, *mat.Dense) {
 	x, y := mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
 	for i := range n {
@@ -47,9 +47,8 @@ func scattered(rng *rand.Rand, n, d int, density float64) (backend.CSR[float64],
 	return h.CSR(), x, y
 }
 
-// TestSparseSamplesGiveTheModelOfDenseSamples fits each learner that takes sparse samples to a
-// sparse matrix and to the equal dense matrix. It compares the predictions of the two models, and
-// of the sparse model after saving and loading, for other samples in both forms.
+// TestSparseSamplesGiveTheModelOfDenseSamples fits each learner that takes sparse samples to a sparse matrix and
+// to the equal dense matrix, and compares the predictions, also after saving and loading.
 func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -129,11 +128,8 @@ func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 					t.Fatalf("%s: %v", name, err)
 				}
 				b, err := modelfile.Load(path)
-				// tol exceeds all differences. The elements of K for sparse and for dense samples
-				// differ by the rounding of sums of at most 200 terms, about 1e-14. Linear systems
-				// with eigenvalues ≥ λ = 1 do not amplify this difference. Support vector machines
-				// take the same steps for sparse as for dense samples, and end at the tolerance
-				// 1e-9.
+				// Kernel values for sparse and dense samples differ by about 1e-14, and support vector machines
+				// end at 1e-9.
 				const tol = 1e-6
 				for form, g := range map[string]*mat.Dense{
 					"sparse": predict(got, nil, queries), "dense": predict(got, nil, denseQueries), "pointer": predict(got, nil, &queries),
@@ -150,9 +146,8 @@ func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 	}
 }
 
-// TestSparseFitsOfManyFeatures checks that a fit to sparse samples with a million features and 2400
-// stored elements takes no memory for a dense copy. The test checks the plan and the measured
-// allocations.
+// TestSparseFitsOfManyFeatures checks, by the plan and the measured allocations, that a fit to sparse samples with
+// a million features takes no memory for a dense copy.
 func TestSparseFitsOfManyFeatures(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 0))
 	dev := backendtest.Device(t, "")
@@ -208,9 +203,8 @@ func TestSparseFitsOfManyFeatures(t *testing.T) {
 	}
 }
 
-// TestSparseFaults checks that every learner that takes sparse samples returns an error that names
-// the element for malformed samples, stops when its context is canceled, and respects its memory
-// limit.
+// TestSparseFaults checks that every learner that takes sparse samples names the element of malformed samples,
+// stops when its context is canceled, and respects its memory limit.
 func TestSparseFaults(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 0))
 	dev := backendtest.Device(t, "")
@@ -318,9 +312,8 @@ func TestForgedSparsePointsAreRefused(t *testing.T) {
 	}
 }
 
-// TestKernelRidgeOfSparseSamples checks that no solver makes a dense copy of sparse samples, and
-// that a system whose K does not fit into the memory is solved by conjugate gradients. With the
-// method dual such a fit returns an error. The coefficients equal those of a fit to dense samples.
+// TestKernelRidgeOfSparseSamples checks that no solver makes a dense copy of sparse samples, and that a system
+// whose K does not fit into the memory is solved by conjugate gradients. The oracle is a fit to dense samples.
 func TestKernelRidgeOfSparseSamples(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 0))
 	dev := backendtest.Device(t, "")
@@ -362,8 +355,7 @@ func TestKernelRidgeOfSparseSamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The allowed difference adds the effects of the residuals r of both fits, at most
-			// 1e-8‖y‖ each. A residual r changes α by at most ‖r‖/λ. The intercept doubles the
+			// The residuals of both fits, at most 1e-8‖y‖, change α by at most ‖r‖/λ; the intercept doubles the
 			// bound.
 			var difference mat.Dense
 			difference.Sub(m.Alpha(), want.Alpha())
@@ -374,9 +366,8 @@ func TestKernelRidgeOfSparseSamples(t *testing.T) {
 	}
 }
 
-// TestDenseCopyOfSparseSamples checks that a learner that does not support sparse samples is fitted
-// to a dense copy of the samples and reports this, and that the fit returns an error if the copy
-// does not fit into the memory.
+// TestDenseCopyOfSparseSamples checks that a learner that does not support sparse samples is fitted to a dense
+// copy and reports this, or returns an error if the copy does not fit into the memory.
 func TestDenseCopyOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	rng := rand.New(rand.NewPCG(3, 0))
@@ -424,8 +415,8 @@ func TestDenseCopyOfSparseSamples(t *testing.T) {
 	}
 }
 
-// TestUncertaintyOfSparseRows checks that predictions, their standard deviations, intervals and bounds at sparse rows
-// equal those at the same rows in a dense matrix. The model needs dense rows, which it copies in two blocks.
+// TestUncertaintyOfSparseRows checks that predictions, their standard deviations, intervals and bounds at sparse
+// rows equal those at the same rows in a dense matrix.
 func TestUncertaintyOfSparseRows(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	rng := rand.New(rand.NewPCG(5, 0))
@@ -477,9 +468,7 @@ func TestUncertaintyOfSparseRows(t *testing.T) {
 		}
 		want := outputs(dense)
 		t.Logf("%s: %v", name, slices.Sorted(maps.Keys(want)))
-		// The tolerance is for two sums in different orders, because a sparse product xᵀw sums the
-		// terms in another order. Each sum has an error of at most d·2⁻⁵³ Σ_j |x_j w_j|, and
-		// intervals have some more rounding errors.
+		// Two sums in different orders have errors of at most d·2⁻⁵³ Σ_j |x_j w_j| each.
 		tol := 0.0
 		if m, ok := m.(interface{ Coef() *mat.Dense }); ok {
 			tol = 4 * d * 0x1p-53 * mat.Norm(m.Coef(), 1)
@@ -487,10 +476,8 @@ func TestUncertaintyOfSparseRows(t *testing.T) {
 		for output, got := range outputs(sparse) {
 			tol := tol
 			if name == "fourier-ridge" && output == "variance" {
-				// This tolerance is for the variance ‖L⁻¹φ‖² with the factor L of ΦᵀΦ + λI, of
-				// order 100. Substitution in blocks of other sizes may sum in another order: each
-				// solution has a relative error of at most 100·2⁻⁵³√100 cond(L), and cond(L)² ≤ 1 +
-				// ‖Φ‖²/λ ≤ 41 for 40 samples with k(x, x) = 1.
+				// The variance is ‖L⁻¹φ‖² with the factor L of ΦᵀΦ + λI of order 100, where cond(L)² ≤ 1 + ‖Φ‖²/λ
+				// ≤ 41.
 				tol = 4 * 100 * 0x1p-53 * 10 * math.Sqrt(41)
 			}
 			if !mat.EqualApprox(got, want[output], tol) {
@@ -598,16 +585,13 @@ func TestLinearSVCOfSparseSamples(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		// The tolerance is the duality gap, which bounds the difference between the objectives. The
-		// gap is at most 1e-6 of the objective if the problem is solved by coordinate descent. For
-		// a very large C it is solved by SMO instead.
+		// The duality gap bounds the difference between the objectives. For a very large C the solver is SMO.
 		gap := fact(t, m, "duality gap").(float64)
 		if rows := fact(t, m, "rows of K"); c.c < 10 && (rows != 0 || gap > 1e-6*c.want) {
 			t.Errorf("%s: %v rows of K were computed, the duality gap is %g", name, rows, gap)
 		}
 		checkClose(t, name, fact(t, m, "objective").(float64), c.want, gap+1e-9*c.want)
-		// A second seed, which gives the steps of the solver another order, leads to the same
-		// minimum.
+		// A second seed gives the solver another order of steps.
 		seeded, err := learners.SVC{Kernel: kernels.Linear{}, C: c.c, Seed: 1}.Fit(t.Context(), dev, x, y, o)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -663,8 +647,7 @@ func TestLinearSVCOfMessages(t *testing.T) {
 //	        s = np.stack([0*s, s], 1)
 //	    return weights @ (logsumexp(s, axis=1) - s[np.arange(n), t]) + lam/2*(m.coef_**2).sum()
 //
-// The fits by gradient-descent and sgd, which do not reach the minimum, are compared with fits to
-// dense samples.
+// The fits by gradient-descent and sgd, which do not reach the minimum, are compared with fits to dense samples.
 func TestLogisticOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	x, f, weights := formulaRows()
@@ -713,9 +696,8 @@ func TestLogisticOfSparseSamples(t *testing.T) {
 	}
 }
 
-// TestRidgeOfSparseSamples compares fits of ridge to the rows of formulaRows, by both methods for
-// sparse samples, with the fit to dense samples. The fits have several targets, weights and a λ for
-// each target.
+// TestRidgeOfSparseSamples compares fits of ridge to the rows of formulaRows, by both methods for sparse samples
+// and with a λ for each target, with the fit to dense samples.
 func TestRidgeOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	x, f, weights := formulaRows()
@@ -748,9 +730,8 @@ func TestRidgeOfSparseSamples(t *testing.T) {
 				if got := m.Solved().Method; !needsCopy && got != cmp.Or(method, solvers.Primal) {
 					t.Errorf("%v, %s: solved by %s", l, method, got)
 				}
-				// The limit is the residual of the normal equations divided by their smallest
-				// eigenvalue. The residual is at most 1e-8‖Xᵀy‖, where ‖Xᵀy‖ is about 1e5 for the
-				// second target. The eigenvalues are at least λ.
+				// The limit is the residual, at most 1e-8‖Xᵀy‖ with ‖Xᵀy‖ about 1e5, divided by the smallest
+				// eigenvalue, at least λ.
 				var diff mat.Dense
 				diff.Sub(m.Coef(), want.Coef())
 				if e := mat.Norm(&diff, 2); e > 1e-8*1e5/smallest {
@@ -762,8 +743,7 @@ func TestRidgeOfSparseSamples(t *testing.T) {
 			}
 		}
 	}
-	// Some columns have no stored element. Without a penalty ridge makes a dense copy, which does
-	// not have full rank.
+	// Without a penalty ridge makes a dense copy, which does not have full rank.
 	if _, err := (learners.Ridge{}).Fit(t.Context(), dev, x, y, learners.Options{}); err == nil || !strings.Contains(err.Error(), "does not have full rank") {
 		t.Errorf("lambda 0: %v", err)
 	}
@@ -773,9 +753,8 @@ func TestRidgeOfSparseSamples(t *testing.T) {
 	}
 }
 
-// TestLassoOfSparseSamples compares the objective of a fit to sparse samples with that of the fit
-// to dense samples; each objective exceeds the minimum by at most its duality gap. The samples are
-// the rows of formulaRows, and a copy of these rows with a constant and a repeated feature.
+// TestLassoOfSparseSamples compares the objective of a fit to sparse samples with that of the fit to dense
+// samples, up to their duality gaps. One case has a constant and a repeated feature.
 func TestLassoOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	x, f, weights := formulaRows()
@@ -851,11 +830,9 @@ func TestLassoOfSparseSamples(t *testing.T) {
 	}
 }
 
-// TestLeastSquaresOfSparseSamples compares the weights that LSQR finds with the weights of minimum
-// norm, which the SVD gives. The cases have more rows than features, fewer rows than features, or
-// equal and constant features. LSQR ends when the residual r satisfies ‖Xᵀr‖ ≤ 1e-13 ‖X‖‖r‖ or ‖r‖
-// ≤ 1e-13 (‖y‖ + ‖X‖‖w‖). The error of w is then at most 1e-13 ‖X‖(‖y‖ + ‖X‖‖w‖)/σ², where σ is the
-// smallest nonzero singular value. The tolerance is twice this bound because of rounding.
+// TestLeastSquaresOfSparseSamples compares the weights that LSQR finds with the weights of minimum norm by the
+// SVD. At the end of LSQR their error is at most 1e-13 ‖X‖(‖y‖ + ‖X‖‖w‖)/σ², where σ is the smallest nonzero
+// singular value; the tolerance is twice this bound.
 func TestLeastSquaresOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	rng := rand.New(rand.NewPCG(11, 0))
@@ -905,9 +882,8 @@ func TestLeastSquaresOfSparseSamples(t *testing.T) {
 	}
 }
 
-// TestPerceptronsOfSparseSamples checks that each kind of perceptron, linear or with a kernel, has
-// the same decision values for sparse and for dense samples, that the centers are sparse, and that
-// a restored model has the same decision values.
+// TestPerceptronsOfSparseSamples checks that each kind of perceptron has the same decision values for sparse and
+// for dense samples, also after it is restored, and that the centers are sparse.
 func TestPerceptronsOfSparseSamples(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	rows, f, weights := formulaRows()
@@ -950,8 +926,7 @@ func TestPerceptronsOfSparseSamples(t *testing.T) {
 				want := decide(fit(dense))
 				m, err := fit(x)
 				got := decide(m, err)
-				// The tolerance 1e-9 exceeds the rounding errors of the values, which are sums of
-				// at most 1200 products of a factor up to 3 and a kernel value below 1000.
+				// The values are sums of at most 1200 products of a factor up to 3 and a kernel value below 1000.
 				if tol := 1e-9; !mat.EqualApprox(got, want, tol) {
 					t.Errorf("%+v, %d classes: the decisions differ", l, classes)
 				}
@@ -968,9 +943,8 @@ func TestPerceptronsOfSparseSamples(t *testing.T) {
 	}
 }
 
-// TestLeastSquaresOfExtremeNumbers checks that least squares for sparse samples does not depend on
-// the units of x and y, and that numbers whose squares overflow or underflow give an error in a fit
-// to sparse samples.
+// TestLeastSquaresOfExtremeNumbers checks that least squares for sparse samples does not depend on the units of x
+// and y, and that squares that overflow or underflow give an error.
 func TestLeastSquaresOfExtremeNumbers(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	_, x, y := scattered(rand.New(rand.NewPCG(12, 0)), 20, 3, 0.5)

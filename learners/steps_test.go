@@ -12,10 +12,9 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestGradientDescentSteps fits models by a given number of steps and a given learning rate, and
-// compares them with the textbook iteration w ← w − η(mean of the gradients + λw/n) for φ = (1, x)
-// (lecture notes of CS 337, logistic regression). Some of the cases have a loss without a minimum.
-// The model must have a warning that states the fraction by which the loss may still decrease.
+// TestGradientDescentSteps compares models after a given number of steps with the textbook iteration w ← w −
+// η(mean of the gradients + λw/n) for φ = (1, x). The warning must state the fraction by which the loss may still
+// decrease.
 func TestGradientDescentSteps(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	corners := []float64{0, 0, 0, 1, 1, 0, 1, 1}
@@ -56,9 +55,7 @@ func TestGradientDescentSteps(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// The bound adds the rounding errors of the steps. Each step adds several rounding
-				// errors of the size of f, and an error of f changes the gradient by at most a
-				// fourth of the error. The steps of these cases are at most as large as f.
+				// Each step adds several rounding errors of the size of f, which the gradient does not amplify.
 				bound := float64(16*step) * 0x1p-52 * (1 + size) * 14
 				coef := m.Coef()
 				for j := range w {
@@ -78,9 +75,8 @@ func TestGradientDescentSteps(t *testing.T) {
 	}
 }
 
-// TestGivenIterations checks that a fit that ends at a given number of iterations returns a model
-// with a warning, also for separable classes, for which a fit without a given number returns an
-// error.
+// TestGivenIterations checks that a fit that ends at a given number of iterations returns a model with a warning,
+// also for separable classes.
 func TestGivenIterations(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x, y := mat.NewDense(4, 2, []float64{0, 0, 0, 1, 1, 0, 1, 1}), mat.NewDense(4, 1, []float64{0, 0, 0, 1})

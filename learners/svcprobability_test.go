@@ -13,10 +13,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestLabelsOfSVCAreMostProbable checks that the label is the class with the largest probability,
-// and that for two classes the probability does not decrease with the decision value. The cases are
-// noise, for which Platt's slope may have the wrong sign (scikit-learn #31222, #13211), overlapping
-// and separable classes, classes of unequal size, weights, and several C.
+// TestLabelsOfSVCAreMostProbable checks that the label is the class with the largest probability, and that for two
+// classes the probability does not decrease with the decision value, also for noise (scikit-learn #31222, #13211).
 func TestLabelsOfSVCAreMostProbable(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, tests = 17, 300
@@ -98,8 +96,8 @@ func TestLabelsOfSVCAreMostProbable(t *testing.T) {
 						}
 						slices.SortFunc(order, func(i, k int) int { return int(math.Copysign(1, f.At(i, 0)-f.At(k, 0))) })
 						for k := 1; k < tests; k++ {
-							// The rounding errors of the exponential function can make the computed
-							// probabilities decrease slightly.
+							// The exponential function has rounding errors, which may make the probabilities
+							// decrease slightly.
 							if low, high := p.At(order[k-1], 1), p.At(order[k], 1); high < low*(1-8*0x1p-52) {
 								t.Fatalf("%s: the probability falls from %v to %v while the decision rises", name, low, high)
 							}

@@ -10,8 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// BenchmarkSparse times fits to samples of two rings, by kernel learners whose models depend on a
-// small subset of the samples.
+// BenchmarkSparse times fits to samples of two rings by learners of sparse models.
 func BenchmarkSparse(b *testing.B) {
 	dev := backendtest.Device(b, "cpu")
 	k := kernels.Gaussian{Sigma: 0.5}

@@ -21,8 +21,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// libsvm runs svm-train of LIBSVM (Debian: libsvm-tools) and returns the sum of the minimal primal
-// objectives over the pairs of classes, and the number of support vectors.
+// libsvm runs svm-train of LIBSVM (Debian: libsvm-tools) and returns the sum of the minimal primal objectives over
+// the pairs of classes, and the number of support vectors.
 func libsvm(t *testing.T, x, y *mat.Dense, args ...string) (objective float64, support int) {
 	t.Helper()
 	var data strings.Builder
@@ -79,10 +79,8 @@ func bundled(t *testing.T, name string, classes bool) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestAgainstLIBSVM checks that the objectives agree with the objectives of LIBSVM, for two
-// classes, ten classes, regression and novelty. The tolerance allows for the stopping rules and for
-// LIBSVM's rounding of kernel values to float32. The numbers of support vectors must agree, except
-// for vectors whose α is nearly 0.
+// TestAgainstLIBSVM compares the objectives with those of LIBSVM, for two classes, ten classes, regression and
+// novelty. The numbers of support vectors must agree, except for vectors whose α is nearly 0.
 func TestAgainstLIBSVM(t *testing.T) {
 	required.Slow(t, "libsvm", "runs LIBSVM")
 	path := required.Program(t, "libsvm", "svm-train")
@@ -134,10 +132,8 @@ func TestAgainstLIBSVM(t *testing.T) {
 		m := test.fit()
 		got, count := fact(t, m, "objective").(float64), fact(t, m, "support vectors").(int)
 		t.Logf("%s: objective %.8g, LIBSVM %.8g (%.1g of it); %d support vectors, LIBSVM %d", test.name, got, want, math.Abs(got-want)/math.Abs(want), count, vectors)
-		// The tolerance has three causes. By convexity an objective exceeds the minimum by at most
-		// Σ C/2 times the violation of the optimality conditions, because no coefficient can change
-		// by more than C. LIBSVM's kernel values are in float32, which changes βᵀKβ/2 by at most
-		// 2⁻²⁵ max|K| (Σ|β|)². LIBSVM prints six decimals.
+		// An objective exceeds the minimum by at most Σ C/2 times the violation of the optimality conditions.
+		// LIBSVM's float32 kernel values change βᵀKβ/2 by at most 2⁻²⁵ max|K| (Σ|β|)², and it prints six decimals.
 		n, _ := test.x.Dims()
 		largest := 1.0
 		if strings.Contains(test.name, "linear") {
@@ -153,8 +149,7 @@ func TestAgainstLIBSVM(t *testing.T) {
 		bound := tol*test.c*float64(n) + 0x1p-25*largest*coef*coef + 1e-6
 		t.Logf("the objectives may differ by %.2g", bound)
 		checkClose(t, test.name+": objective", got, want, bound)
-		// The tolerance allows for an α that is 0 in one program and slightly positive in the
-		// other.
+		// An α may be 0 in one program and slightly positive in the other.
 		checkClose(t, test.name+": support vectors", float64(count), float64(vectors), 2+0.01*float64(vectors))
 	}
 }

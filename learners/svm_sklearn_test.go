@@ -15,9 +15,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestLetters checks that svc classifies 97 % of 4,000 letters correctly, and that the accuracy,
-// the objective and the number of support vectors agree with those of scikit-learn's SVC. The times
-// are only logged, since the processors may be busy.
+// TestLetters checks that svc classifies 97 % of 4,000 letters correctly, and that the accuracy, the objective and
+// the number of support vectors agree with those of scikit-learn's SVC.
 func TestLetters(t *testing.T) {
 	x, names := shared(t, "letter.csv", 16000)
 	y, want := mat.NewDense(20000, 1, nil), make([]float64, 20000)
@@ -77,8 +76,7 @@ out.update(seconds=best, objective=total, accuracy=m.score(X[n:], y[n:]), suppor
 	objective := fact(t, m, "objective").(float64)
 	checkClose(t, "objective", objective, peer.Objective, 1e-3*math.Abs(peer.Objective))
 	checkClose(t, "support vectors", float64(fact(t, m, "support vectors").(int)), float64(peer.Support), 0.01*float64(peer.Support))
-	// The tolerance allows for ten of the 4000 letters near a decision boundary: both programs stop
-	// within 1e-3 of the optimum, and they break ties between votes differently.
+	// The tolerance allows for ten of the 4000 letters near a decision boundary.
 	checkClose(t, "accuracy", accuracy, peer.Accuracy, 10./4000)
 }
 
@@ -183,20 +181,17 @@ for args in [`+cases.String()+`]:
 		} {
 			value := c.want.Objective
 			got := fact(t, c.model, "objective").(float64)
-			// The tolerance has two terms. The first term is the effect of violations of at most
-			// tol, for n variables of at most C. The second term is the rounding of K in
-			// scikit-learn's cache, which has single precision.
+			// The tolerance allows for violations of tol for n variables up to C, and for scikit-learn's float32
+			// values of K.
 			checkClose(t, c.name+": objective", got, value, tol*float64(n)*max(test.c, 1)+0x1p-23*math.Abs(value))
-			// The tolerance allows for an α that is 0 in one solution and slightly positive in the
-			// other.
+			// An α may be 0 in one solution and slightly positive in the other.
 			checkClose(t, c.name+": support vectors", float64(fact(t, c.model, "support vectors").(int)), float64(c.want.Support), 0.02*float64(n))
 			maxError, size := 0.0, 0.0
 			for i, v := range c.want.F {
 				maxError, size = max(maxError, math.Abs(c.f.At(i, 0)-v)), max(size, math.Abs(v))
 			}
-			// The limit follows from the objectives. The objective of each solution has a relative
-			// difference of at most tol from the minimum, and the error of a decision value is of
-			// the order of the square root of this difference.
+			// The error of a decision value is of the order of the square root of the relative difference tol of
+			// the objectives.
 			if maxError > math.Sqrt(tol)*size {
 				t.Errorf("%s: %v: decision values differ by up to %.3g of %.3g", c.name, test.kernel, maxError, size)
 			}
@@ -249,8 +244,7 @@ out.update(gamma=c._gamma, novel=OneClassSVM(tol=1e-9).fit(X).decision_function(
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Both programs stop at violations of 1e-9. The factor svmCondition allows for larger
-		// differences of f, because the objective is flat near the minimum.
+		// Both programs stop at violations of 1e-9; the objective is flat near the minimum.
 		scale := 1.0
 		for _, v := range c.want {
 			scale = max(scale, math.Abs(v))

@@ -16,9 +16,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// The fits stop when the violation of the optimality conditions is at most svmTol. svmCondition is
-// svmTol divided by the rounding errors, 1e-13, and multiplied by a margin of 10, because the
-// objective is flat near the minimum.
+// The fits stop at a violation of svmTol. svmCondition is 10·svmTol divided by the rounding errors, 1e-13, because
+// the objective is flat near the minimum.
 const (
 	svmTol       = 1e-9
 	svmCondition = 1e5
@@ -54,9 +53,8 @@ func TestSVR(t *testing.T) {
 	})
 }
 
-// TestSVRStandardizeTarget checks that a standardized fit with C and ε, that is, a fit to the
-// targets (y − m)/s, equals the fit to y with s·C and s·ε, as the formula of svr implies. A change
-// of the unit and the origin of y changes the predictions in the same way.
+// TestSVRStandardizeTarget checks that a standardized fit with C and ε equals the fit to y with s·C and s·ε, where
+// s is the standard deviation of y, and that it follows a change of the unit and the origin of y.
 func TestSVRStandardizeTarget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, seed = 60, 7
@@ -120,8 +118,7 @@ func TestOneClassSVM(t *testing.T) {
 	})
 }
 
-// rings returns two classes on concentric rings, which no line separates. The argument noise is the
-// standard deviation of the radius. If it is > 0, the classes overlap.
+// rings returns two classes on concentric rings. noise is the standard deviation of the radius.
 func rings(n int, noise float64, seed uint64) (x, y *mat.Dense) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	x, y = mat.NewDense(n, 2, nil), mat.NewDense(n, 1, nil)
@@ -134,9 +131,8 @@ func rings(n int, noise float64, seed uint64) (x, y *mat.Dense) {
 	return x, y
 }
 
-// TestSVCOptimality checks the conditions of Karush, Kuhn and Tucker, computed from the
-// predictions: y f is at least 1 where α = 0, at most 1 where α = C, and equal to 1 where 0 < α <
-// C. The cases include shrinking, small caches and many steps at large C.
+// TestSVCOptimality checks the conditions of Karush, Kuhn and Tucker, computed from the predictions, with
+// shrinking, small caches and many steps at large C.
 func TestSVCOptimality(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, test := range []struct {
@@ -186,8 +182,7 @@ func TestSVCOptimality(t *testing.T) {
 	})
 }
 
-// TestSupportOptimality checks the optimality conditions of ε-regression and of the one-class
-// machine, with enough rows for shrinking.
+// TestSupportOptimality checks the optimality conditions of ε-regression and of the one-class machine.
 func TestSupportOptimality(t *testing.T) {
 	if testing.Short() {
 		t.Skip("thousands of rows: not under -short")
@@ -274,8 +269,7 @@ func TestSVMByHand(t *testing.T) {
 		checkClose(t, "f", f.At(0, 0), 0.5, 1e-12)
 		// The objective is (1/4)²/2 plus C times two losses of 3/4.
 		checkClose(t, "objective of svc at the bound", fact(t, m, "objective").(float64), 1./32+2*0.125*0.75, 1e-12)
-		// For ε-regression of y = x at ±1 with ε = 1/4, the flattest line within ε has the slope
-		// 3/4.
+		// The flattest line within ε = 1/4 of y = x at ±1 has the slope 3/4.
 		r, err := learners.SVR{Kernel: kernels.Linear{}, C: 10, Epsilon: 0.25, NoStandardize: true}.Fit(t.Context(), dev, x, x, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -285,8 +279,7 @@ func TestSVMByHand(t *testing.T) {
 		}
 		checkClose(t, "slope", f.At(0, 0), 1.5, 1e-12)
 		checkClose(t, "objective of svr", fact(t, r, "objective").(float64), 0.75*0.75/2, 1e-12)
-		// For the one-class machine on the points 1 and 1, w = 1 and b = −1, so that ½w² + ν n b =
-		// −½.
+		// On the points 1 and 1, w = 1 and b = −1, so that ½w² + ν n b = −½.
 		o, err := learners.OneClassSVM{Kernel: kernels.Linear{}, Nu: 0.5}.Fit(t.Context(), dev, mat.NewDense(2, 1, []float64{1, 1}), nil, learners.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -346,19 +339,16 @@ func TestSVCCalibration(t *testing.T) {
 			loss -= math.Log(p.At(i, int(newY.At(i, 0)))) / tests
 		}
 		t.Logf("%d classes: log loss %.3f", classes, loss)
-		// The overlap of the rings alone gives a log loss of 0.12. The halves of the outer ring
-		// overlap only at their ends, which adds a small loss.
+		// The overlap of the rings alone gives a log loss of 0.12.
 		if loss > 0.12+0.06*float64(classes-1) {
 			t.Errorf("%d classes: log loss %.3f", classes, loss)
 		}
 	}
 }
 
-// TestLambdaOfSVM checks that with lambda the model minimizes (1/n)Σ w_i loss + λ‖f‖², where n =
-// Σw_i. The test evaluates this function at the w and b of a model with the linear kernel, and at
-// values near them. If the optimality conditions are violated by at most tol, the objective ½‖f‖² +
-// CΣ w_i loss is within tol·CΣw_i of its minimum. In the units of the formula with λ, this
-// difference is 2λ·tol·CΣw_i = tol.
+// TestLambdaOfSVM checks that with lambda the model minimizes (1/n)Σ w_i loss + λ‖f‖², where n = Σw_i, by values
+// of this function near the w and b of a linear model. Its minimum is within tol of the model's value, because
+// 2λ·tol·CΣw_i = tol.
 func TestLambdaOfSVM(t *testing.T) {
 	const n, d, lambda, tol = 60, 3, 0.02, 1e-9
 	t.Log("seed 51")
@@ -460,9 +450,8 @@ func TestLambdaOfSVM(t *testing.T) {
 	})
 }
 
-// TestTraceNamesTheSamples checks that Trace returns the index of the row of x that each support
-// vector copies, also if samples of weight 0 precede this row. Trace must also return the number of
-// steps of each binary machine.
+// TestTraceNamesTheSamples checks that Trace returns the row of x that each support vector copies, also after rows
+// of weight 0, and the number of steps of each binary machine.
 func TestTraceNamesTheSamples(t *testing.T) {
 	const n, d, seed = 60, 3, 5
 	dev := backendtest.Device(t, "cpu")

@@ -11,9 +11,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestMarginOfSVC checks that the margin of two separable samples is half of their distance √(k(x,
-// x) + k(z, z) − 2k(x, z))/2 in the space of the kernel. The margin of four samples in the plane is
-// computed by hand, a soft margin is 1/‖f‖, and a model of three machines reports no margin.
+// TestMarginOfSVC checks that the margin of two separable samples is half of their distance in the space of the
+// kernel, that a soft margin is 1/‖f‖, and that a model of three machines reports no margin.
 func TestMarginOfSVC(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	two := mat.NewDense(2, 2, []float64{0, 0, 3, 4})
@@ -36,16 +35,15 @@ func TestMarginOfSVC(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The tolerance 1e-8 exceeds the effect of Tol = 1e-10: the error of α changes f by at most
-		// Tol.
+		// The error of α changes f by at most Tol = 1e-10.
 		if got, ok := fact(t, m, "margin").(float64); !ok || math.Abs(got/c.want-1) > 1e-8 {
 			t.Errorf("%v, C = %v: margin %v, want %v", c.kernel, c.c, got, c.want)
 		}
 	}
 }
 
-// TestNegativeNormIsExplained checks that if the kernel is not positive definite on the samples,
-// ‖f‖² may be negative. The facts must then state the reason and contain no margin.
+// TestNegativeNormIsExplained checks that the facts give a reason for ‖f‖² < 0, and contain no margin, if the
+// kernel is not positive definite on the samples.
 func TestNegativeNormIsExplained(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x := mat.NewDense(4, 1, []float64{-2, -1, 1, 2})

@@ -33,8 +33,7 @@ func nuData(n int) (x, classes, y *mat.Dense, weights []float64) {
 	return x, classes, y, weights
 }
 
-// TestNuAgainstScikitLearn compares the decision values, the predictions and the numbers of support
-// vectors of ν-support vector machines with those of scikit-learn's NuSVC and NuSVR, with and
+// TestNuAgainstScikitLearn compares ν-support vector machines with scikit-learn's NuSVC and NuSVR, with and
 // without weights.
 func TestNuAgainstScikitLearn(t *testing.T) {
 	const nu = 0.4
@@ -67,8 +66,7 @@ for name, w in (("plain", None), ("weighted", a["w"])):
 			weights []float64
 		}{{want.Plain, nil}, {want.Weighted, weights}} {
 			o := learners.Options{Weights: c.weights}
-			// Both programs stop once the optimality conditions are violated by at most 1e-8, and then
-			// divide the decision values by a margin of about 1. The values differ by less than 1e-5.
+			// Both programs stop at violations of 1e-8, and divide the decision values by a margin of about 1.
 			l := learners.SVC{Kernel: k, Nu: nu, Tol: 1e-8}
 			m, err := l.Fit(ctx, dev, x, binary, o)
 			if err != nil {
@@ -113,8 +111,8 @@ for name, w in (("plain", None), ("weighted", a["w"])):
 	})
 }
 
-// TestNuIsEquivalent checks that a fit with the C or the ε that a ν formulation has found gives the
-// same machine, and that the fraction of the samples with an error is at most ν.
+// TestNuIsEquivalent checks that a fit with the C or the ε that a ν formulation has found gives the same machine,
+// and that the fraction of the samples with an error is at most ν.
 func TestNuIsEquivalent(t *testing.T) {
 	x, classes, y, weights := nuData(200)
 	binary := mat.NewDense(200, 1, nil)
@@ -151,7 +149,7 @@ func TestNuIsEquivalent(t *testing.T) {
 			b, _ := cModel.Decision(ctx, dev, x)
 			beyond, scale := 0.0, fact(nuModel, "C")
 			for i, w := range weights {
-				// The tolerance is for violations of 1e-7, which are divided by the margin, 1/C.
+				// Violations of 1e-7 are divided by the margin, 1/C.
 				checkClose(t, "decision value", a.At(i, 0), b.At(i, 0), 1e-5*scale)
 				if (2*binary.At(i, 0)-1)*a.At(i, 0) < 1-1e-5*scale {
 					beyond += w / total

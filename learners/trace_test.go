@@ -12,9 +12,8 @@ import (
 	"github.com/mercer-go/mercer/backend/backendtest"
 )
 
-// TestTrace checks that the trace of a fit states, for each epoch, the mistakes and the loss of a
-// second fit that ends after this epoch. The test also computes the loss from the predictions by
-// the formula of the loss.
+// TestTrace compares the mistakes and the loss that a trace states for an epoch with those of a fit that ends
+// after this epoch, and with the formula of the loss.
 func TestTrace(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, seed = 40, 5
@@ -93,8 +92,7 @@ func TestTrace(t *testing.T) {
 		t.Fatal("no mistakes in the facts")
 		return 0
 	}
-	// The bound covers the rounding errors of sums of n losses of about 1, each of which is
-	// computed from dot products of a few terms.
+	// The bound covers the rounding errors of sums of n losses of about 1.
 	isClose := func(got, want float64) bool { return math.Abs(got-want) <= 1e-11*n*max(1, want) }
 	for _, name := range []string{"perceptron", "kernel-perceptron", "least-squares"} {
 		settings := map[string]string{"epochs": "6", "shuffle": "true"}

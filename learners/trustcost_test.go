@@ -20,10 +20,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestTrustCost measures how much time the bounds of package verified and reproducible devices
-// cost, and replaces the tables in the file that MERCER_TRUST names. "make trust" runs the test,
-// which needs processors without other work. Each subtest writes one table and takes less than a
-// minute.
+// TestTrustCost measures how much time the bounds of package verified and reproducible devices cost, and replaces
+// the tables in the file that MERCER_TRUST names. It needs processors without other work.
 func TestTrustCost(t *testing.T) {
 	file := os.Getenv("MERCER_TRUST")
 	if file == "" {
@@ -219,9 +217,8 @@ func openCPU(t *testing.T, c backend.Config) backend.Device {
 	return dev
 }
 
-// A costProblem describes n standard normal samples with d features. Target c = 1, 2, … is sin(c
-// Σ_j x_j) plus normal noise with standard deviation 0.1. There is one target if the field targets
-// is 0.
+// A costProblem describes n standard normal samples with d features. Target c = 1, 2, … is sin(c Σ_j x_j) plus
+// normal noise with standard deviation 0.1.
 type costProblem struct{ n, d, functions, targets int }
 
 func (p costProblem) String() string {
@@ -278,8 +275,8 @@ func fitFourier(p costProblem, bound bool) Fitter {
 	return fitOf(FourierRidge{Kernel: p.gaussian(), Lambda: 0.1, Features: p.functions, Bound: bound}.Fit)
 }
 
-// inTurns calls a and b in turn, each once without timing and then `repeats` times, and returns the
-// medians of their times and of the ratios a/b of the pairs.
+// inTurns calls a and b in turn, each once without timing and then `repeats` times, and returns the medians of
+// their times and of the ratios a/b.
 func inTurns(t *testing.T, repeats int, a, b func() error) (ta, tb, ratio float64) {
 	t.Helper()
 	var aTimes, bTimes, ratios []float64

@@ -12,11 +12,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestUpdate fits some of the samples. It appends the other samples to this fit in two calls, or
-// merges the fit with a fit to the other samples, and compares the result with a fit to all
-// samples. Then it removes the other samples again, and compares the result with the first fit. The
-// fits have two outputs and weights, some of which are 0. They are made with and without an
-// intercept, and with and without a fitted scale.
+// TestUpdate compares Append, Merge and Remove with fits to all samples and to the first samples, for two outputs
+// and weights, with and without an intercept and a fitted scale.
 func TestUpdate(t *testing.T) {
 	const n, first, second = 90, 50, 60
 	x, y1 := wave(21, n, 2)
@@ -38,9 +35,8 @@ func TestUpdate(t *testing.T) {
 		Scale() []float64
 		LogLikelihood() float64
 	}
-	// tol is a bound on rounding errors. The condition number is at most 90·1.5/0.2 for ‖K‖ ≤ 90,
-	// weights ≤ 1.5 and λ = 0.2. The solution for 15 functions is backward stable with errors of
-	// 15² roundings. The targets are below 120.
+	// tol bounds the rounding errors: the condition number is at most 90·1.5/0.2, the solution for 15 functions
+	// has 15² roundings, and the targets are below 120.
 	const tol = 0x1p-53 * (90 * 1.5 / 0.2) * 15 * 15 * 120
 	checkEqual := func(t *testing.T, dev backend.Device, name string, got, want updatable) {
 		t.Helper()
@@ -224,9 +220,8 @@ func TestUpdate(t *testing.T) {
 	})
 }
 
-// TestRidgePosterior compares the posterior of ridge with that of nystrom-ridge with the linear
-// kernel. The centers of nystrom-ridge are the unit vectors, so that its basis functions are the
-// features. One feature and the targets have large means.
+// TestRidgePosterior compares the posterior of ridge with that of nystrom-ridge with the linear kernel and the
+// unit vectors as centers. One feature and the targets have large means.
 func TestRidgePosterior(t *testing.T) {
 	const n, d = 40, 3
 	x, y := wave(5, n, d)
@@ -253,8 +248,7 @@ func TestRidgePosterior(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// tol is for the sums of nystrom-ridge, which are not centered: n squares of 100 are
-		// rounded, and divided by λ.
+		// The sums of nystrom-ridge are not centered: n squares of 100 are rounded, and divided by λ.
 		const tol = 0x1p-53 * n * 1e4 / 0.5 * d
 		for i := range 5 {
 			checkClose(t, "variance", v.At(i, 0), w.At(i, 0), tol*w.At(i, 0))
