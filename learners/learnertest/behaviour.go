@@ -38,8 +38,7 @@ func testModel(c *cell) {
 		if err != nil {
 			c.Fatal(err)
 		}
-		// The target is a linear function plus noise of standard deviation 0.1. Any learner
-		// explains at least half of its variance.
+		// The noise of the target has standard deviation 0.1; any learner explains at least half of the variance.
 		if *score.R2 < 0.5 {
 			c.Errorf("R² of the linear target is %v", *score.R2)
 		}
@@ -50,8 +49,7 @@ func testModel(c *cell) {
 				correct++
 			}
 		}
-		// Each class is a range of values of a linear function. Any classifier predicts at least
-		// half of its training samples correctly; random guesses are correct for a third.
+		// Random guesses are correct for a third of the samples.
 		if correct < 15 {
 			c.Errorf("%d of 30 samples are classified correctly", correct)
 		}
@@ -98,8 +96,7 @@ func testMatrixKinds(c *cell) {
 	c.checkEqual("fitted to a column of y", c.values(c.fit(x, y.ColView(0), learners.Options{}), x), single)
 }
 
-// testInputsStay checks that Fit and Predict do not modify their arguments, including the gaps
-// between rows.
+// testInputsStay checks that Fit and Predict do not modify their arguments, including the gaps between rows.
 func testInputsStay(c *cell) {
 	x, y := c.data()
 	end := 5 + c.targets()
@@ -183,8 +180,8 @@ func testOutputs(c *cell) {
 	}
 }
 
-// testSteps checks the weights of learners whose Suite sets Steps. A sample of weight 0 must have no effect,
-// weights of 1 must give the same results as nil weights, and other weights must have an effect.
+// testSteps checks the weights of learners whose Suite sets Steps: 0 must have no effect, weights of 1 must equal
+// nil weights, and other weights must have an effect.
 func (c *cell) testSteps(x, y *mat.Dense) {
 	present, ones, varied := make([]float64, 30), make([]float64, 30), make([]float64, 30)
 	var px, py []float64

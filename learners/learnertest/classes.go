@@ -8,9 +8,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// testClasses checks that the classes are in the order of the labels, whatever the order of the
-// rows is. It tests two classes and more, with and without names. The decision values must not
-// depend on the labels.
+// testClasses checks that the classes are in the order of the labels, whatever the order of the rows is, and that
+// the decision values do not depend on the labels.
 func testClasses(c *cell) {
 	x, y := c.data()
 	m, ok := c.fit(x, y, learners.Options{}).(learners.Classifier)

@@ -229,8 +229,7 @@ func testState(c *cell) {
 	}
 }
 
-// testRefusedState checks that a model is not restored if a part of its state is missing or
-// invalid.
+// testRefusedState checks that a model is not restored if a part of its state is missing or invalid.
 func testRefusedState(c *cell) {
 	x, y := c.data()
 	state := c.fit(x, y, learners.Options{}).State()

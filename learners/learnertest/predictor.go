@@ -11,9 +11,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// testPredictor checks that a Predictor gives the predictions of its model, for matrices of many
-// rows, for single rows and from several goroutines, and that it returns errors for the same inputs
-// as the model.
+// testPredictor checks that a Predictor gives the predictions and the errors of its model, for matrices of many
+// rows, for single rows and from several goroutines.
 func testPredictor(c *cell) {
 	x, y := c.data()
 	m := c.fit(x, y, learners.Options{})

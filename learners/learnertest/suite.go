@@ -1,12 +1,12 @@
-// Package learnertest is the test suite of every learner. It tests the properties of Fit and
-// Predict that do not depend on the kind of model. The test of a learner is
+// Package learnertest is the test suite of every learner. It tests the properties of Fit and Predict that do not
+// depend on the kind of model. The test of a learner is
 //
 //	func TestRidge(t *testing.T) {
 //		learnertest.Run(t, learnertest.Suite{Learner: "ridge", Fit: …})
 //	}
 //
-// in a file that imports the backends. The suite runs on every registered device that the machine
-// can use; with -short, only on the best device, and a quarter of the tests on ref.
+// in a file that imports the backends. The suite runs on every registered device that the machine can use; with
+// -short, only on the best device, and a quarter of the tests on ref.
 package learnertest
 
 import (
@@ -37,15 +37,12 @@ type Suite struct {
 	Steps      bool // whether a weight multiplies the step of its sample, so that weight 2 differs from two equal samples; a sample of weight 0 has no effect
 	Binary     bool // whether a classifier accepts only two classes
 
-	// Output j of a model at the point x, a prediction or the decision value of a classifier, is a
-	// sum. Terms returns the sum of the absolute values of its terms, including the intercept, and
-	// the number of terms: they bound the rounding errors. If Terms is nil, the bound assumes 1000
-	// terms, whose absolute values sum to the largest absolute value of an output.
+	// Terms returns the sum of the absolute values of the terms of output j of a model at the point x, including
+	// the intercept, and the number of terms: they bound the rounding errors. If Terms is nil, the bound assumes
+	// 1000 terms, whose absolute values sum to the largest absolute value of an output.
 	Terms func(m learners.Model, x []float64, j int) (sum float64, n int)
-	// Condition is an upper bound on the condition number of the system that Fit solves for 30
-	// samples of 3 standard normal features. The bound on the difference of two solutions of the
-	// same problem is proportional to Condition. For an iterative learner, Condition is the
-	// tolerance of the learner divided by 1e-13.
+	// Condition is an upper bound on the condition number of the system that Fit solves for 30 samples of 3
+	// standard normal features. For an iterative learner, it is the tolerance of the learner divided by 1e-13.
 	Condition float64
 	Seed      uint64 // seed of all random numbers; 0 means 1
 }
@@ -110,9 +107,8 @@ type cell struct {
 	dev backend.Device
 }
 
-// data returns 30 samples of 3 standard normal features with 2 targets, or one target for
-// Suite.Single. For classification the target is one of three labels, or of two for
-// Suite.Binary; for novelty it is NaN, because it must not be used.
+// data returns 30 samples of 3 standard normal features with 2 targets, or one target for Suite.Single. For
+// classification the target is one of three labels, or of two for Suite.Binary; for novelty it is NaN.
 func (c *cell) data() (x, y *mat.Dense) {
 	c.Logf("seed %d", c.Seed)
 	r := rand.New(rand.NewPCG(c.Seed, 0))
@@ -177,9 +173,8 @@ func (c *cell) predict(m learners.Model, x mat.Matrix) *mat.Dense {
 	return f
 }
 
-// values returns the predictions of a regression and the decision values of a classifier. It checks
-// that the predicted labels agree with the decision values, or with the probabilities of an SVC
-// that was fitted with probabilities.
+// values returns the predictions of a regression and the decision values of a classifier. It checks that the
+// predicted labels agree with the decision values, or with the probabilities of an SVC.
 func (c *cell) values(m learners.Model, x mat.Matrix) *mat.Dense {
 	c.Helper()
 	f := c.predict(m, x)
@@ -271,9 +266,8 @@ func (c *cell) checkClose(name string, got, want mat.Matrix, bound func(i, j int
 	}
 }
 
-// rounding returns a bound on the difference between two predictions whose terms are added in
-// different orders. The bound is proportional to the sum of the absolute values of the terms. For
-// each order it allows a rounding error per term, and d + 16 rounding errors in a kernel value.
+// rounding returns a bound on the difference between two predictions whose terms are added in different orders: a
+// rounding error per term, and d + 16 rounding errors in a kernel value, for each order.
 func (c *cell) rounding(m learners.Model, x *mat.Dense) func(i, j int) float64 {
 	_, d := x.Dims()
 	if c.Terms == nil {
@@ -287,8 +281,7 @@ func (c *cell) rounding(m learners.Model, x *mat.Dense) func(i, j int) float64 {
 	}
 }
 
-// solveBound returns a bound on the difference between the predictions of two solutions of the same
-// system: the bound on rounding errors times the condition number.
+// solveBound returns the bound on rounding errors times the condition number.
 func (c *cell) solveBound(m learners.Model, x *mat.Dense) func(i, j int) float64 {
 	bound := c.rounding(m, x)
 	return func(i, j int) float64 { return c.Condition * bound(i, j) }

@@ -10,11 +10,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// bayes runs a Bayesian search (Jones, Schonlau and Welch 1998). A Gaussian process, fitted to the
-// earlier trials, models the logarithm of the score as a function of the logarithms of the factors
-// of the kernel parameters. The next trial is the point with the largest expected improvement on
-// the best trial. The first trials are the start of the search and points of a Halton sequence,
-// which cover the search space evenly.
+// bayes runs a Bayesian search (Jones, Schonlau and Welch 1998). The next trial is the point with the largest
+// expected improvement on the best trial, by a Gaussian process of the earlier scores. The first trials are the
+// start of the search and points of a Halton sequence.
 func (s *search) bayes() error {
 	dims := len(s.space.vary)
 	s.planned = s.steps(10 + 10*dims)
@@ -52,9 +50,9 @@ func (s *search) bayes() error {
 	return nil
 }
 
-// proposePoint returns the point with the largest expected improvement among 2,000 random points. Half of them
-// are near the best point. If the score of a point has the distribution N(μ, σ²) and the best score is f, the expected
-// improvement is σ(zΦ(z) + φ(z)) with z = (f − μ)/σ. Φ and φ are the distribution function and density of N(0, 1).
+// proposePoint returns the point with the largest expected improvement among 2,000 random points, half of them
+// near the best point. The improvement on the best score f is σ(zΦ(z) + φ(z)) with z = (f − μ)/σ, for a score N(μ,
+// σ²) and the distribution function Φ and density φ of N(0, 1).
 func (s *search) proposePoint(rng *rand.Rand, points [][]float64, scores []float64, dims int) ([]float64, error) {
 	random := func() []float64 {
 		u := make([]float64, dims)
@@ -120,9 +118,8 @@ func (s *search) proposePoint(rng *rand.Rand, points [][]float64, scores []float
 	return candidates.RawRowView(choice), nil
 }
 
-// fallback handles err, an error of the Gaussian process of the scores. It returns err if the
-// context was canceled. If all scores are equal, or if rounding errors dominate the matrix of the
-// process, it returns the random point u.
+// fallback handles err, an error of the Gaussian process of the scores. It returns err if the context was
+// canceled, and otherwise the random point u.
 func (s *search) fallback(u []float64, err error) ([]float64, error) {
 	if s.ctx.Err() != nil {
 		return nil, err
@@ -130,9 +127,8 @@ func (s *search) fallback(u []float64, err error) ([]float64, error) {
 	return u, nil
 }
 
-// processTarget returns the logarithm of a score that is a squared error, because a Gaussian
-// process would not resolve the differences between small errors. It returns a score of the
-// criterion Evidence unchanged.
+// processTarget returns the logarithm of a score that is a squared error, and a score of the criterion Evidence
+// unchanged.
 func (s *search) processTarget(score float64) float64 {
 	if s.par.Criterion == Evidence {
 		return score

@@ -12,8 +12,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// splitProgress divides the progress function total among n concurrent parts, as run.Parts does.
-// report(i) returns the progress function of part i.
+// splitProgress divides the progress function total among n concurrent parts; report(i) is that of part i.
 func splitProgress(n int, total func(solvers.Progress)) (report func(i int) func(solvers.Progress)) {
 	partReport := run.Parts(n, func(fraction float64) { total(solvers.Progress{Fraction: fraction}) })
 	return func(i int) func(solvers.Progress) {
@@ -28,8 +27,7 @@ type job struct {
 	progress func(solvers.Progress)
 }
 
-// tryAll returns, for each kernel, the best score over all λ, or +Inf if no λ has a score. It
-// scores kernels concurrently on the devices of the search.
+// tryAll returns, for each kernel, the best score over all λ, or +Inf if no λ has a score.
 func (s *search) tryAll(list [][]float64) ([]float64, error) {
 	trials, lastErrs := make([]Trial, len(list)), make([]error, len(list))
 	scoreKernel := func(x []float64, j job) (t Trial, lastErr, err error) {

@@ -1,5 +1,4 @@
-// Package tuning searches the parameters of a kernel and the λ of kernel ridge
-// regression.
+// Package tuning searches the parameters of a kernel and the λ of kernel ridge regression.
 //
 // A Search varies some parameters of a kernel on logarithmic scales. For each kernel, it computes a
 // path of λ (solvers.Path), which takes several times as long as one fit:

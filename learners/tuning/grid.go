@@ -42,8 +42,7 @@ type GridParams struct {
 	Vary   []string
 	Reach  float64
 	Steps  int
-	// Criterion is KFold, the default, or Evidence, for learners whose models report the log
-	// evidence.
+	// Criterion is KFold, the default, or Evidence, for learners whose models report the log evidence.
 	Criterion Criterion
 	Folds     int    // number of folds for KFold; 0 means 5. The folds are stratified by class
 	Seed      uint64 // seed of the folds, and of learners that draw random numbers
@@ -79,10 +78,9 @@ func (s Setting) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix, o
 	return s.fit(ctx, dev, x, y, o)
 }
 
-// SearchGrid scores each point of a grid by cross-validation. The settings are in the order of the
-// points. The fits run concurrently on the devices of the Runner r, or on the threads of its only
-// device. The weights of the samples also apply to the scores. If a point cannot be fitted, its Err
-// is set.
+// SearchGrid scores each point of a grid by cross-validation. The settings are in the order of the points. The
+// fits run concurrently on the devices of the Runner r, or on the threads of its only device. The weights of the
+// samples also apply to the scores. If a point cannot be fitted, its Err is set.
 func SearchGrid(ctx context.Context, r validate.Runner, par GridParams) ([]Setting, error) {
 	d, err := learners.Find(par.Learner)
 	if err != nil {
@@ -201,8 +199,7 @@ func (par GridParams) settings(ctx context.Context, d learners.Description, data
 // axes returns par.Axes, and the default axis of the learner unless par.Axes replaces it.
 func (par GridParams) axes(d learners.Description) []Axis {
 	name, list, ok := strings.Cut(d.Grid, "=")
-	// These parameters exclude each other: λ and θ of lasso, C and λ of support vector machines,
-	// λ and the support of l0.
+	// λ and θ of lasso, C and λ of support vector machines, λ and the support of l0 exclude each other.
 	excludes := map[string]string{"theta": "lambda", "lambda": "C", "support": "lambda"}
 	replaced := slices.ContainsFunc(par.Axes, func(a Axis) bool {
 		return a.Parameter == name || excludes[a.Parameter] == name || excludes[name] == a.Parameter
@@ -275,9 +272,8 @@ func (par GridParams) fit(ctx context.Context, r validate.Runner, settings []Set
 			devices = shares
 		}
 	}
-	// The folds are processed in groups, with one fold for each device. The fits of all settings to
-	// the folds of a group precede the fits of the next group, so that each device encodes a fold
-	// only once.
+	// The folds are processed in groups, with one fold for each device, so that each device encodes a fold only
+	// once.
 	var fits []*gridFit
 	for first := 0; first < folds; first += len(devices) {
 		for i := range settings {
@@ -338,9 +334,9 @@ func (par GridParams) fitAll(ctx context.Context, r validate.Runner, fits []*gri
 	return err
 }
 
-// evaluate fits the setting to the training samples. total is the sum of the weights of the
-// held-out samples. sum is the weighted sum of the squared errors of their predictions or, for
-// classes, of the wrong predictions. For Evidence, sum is minus the log evidence of the model.
+// evaluate fits the setting to the training samples. sum is the weighted sum of the squared errors of the held-out
+// samples, for classes that of the wrong predictions, and for Evidence minus the log evidence of the model; total
+// is the sum of the weights of the held-out samples.
 func (par GridParams) evaluate(ctx context.Context, s *Setting, v validate.Fit) (sum, total float64, err error) {
 	dev, p, o := v.Device, v.Part, v.Options
 	m, err := s.Fit(ctx, dev, p.Train.X, p.Train.Y, o)

@@ -15,8 +15,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// gridData returns points on a line with the given weights. If classes is true, the targets are two
-// classes that are separated at the middle of the line; otherwise they are noisy numbers.
+// gridData returns points on a line with the given weights, and as targets two separated classes or noisy numbers.
 func gridData(classes bool, weights []float64) validate.Samples {
 	const n = 24
 	rng := rand.New(rand.NewPCG(9, 9))
@@ -32,9 +31,8 @@ func gridData(classes bool, weights []float64) validate.Samples {
 	return s
 }
 
-// TestGridScoresAreThoseOfTheFolds checks that the score of a setting is the error over all
-// samples, where the model that predicts a sample was fitted to the other folds. It also checks
-// that the settings are in the order of the axes.
+// TestGridScoresAreThoseOfTheFolds checks that the score of a setting is the error over all samples, each
+// predicted by the model of the other folds, and that the settings are in the order of the axes.
 func TestGridScoresAreThoseOfTheFolds(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	weights := make([]float64, 24)
@@ -113,8 +111,7 @@ func TestGridScoresAreThoseOfTheFolds(t *testing.T) {
 			if !c.classes {
 				want = math.Sqrt(want)
 			}
-			// The models here and in the grid search have the same bits, but this loop adds the 24
-			// errors in a different order.
+			// This loop adds the 24 errors in a different order than the grid search.
 			if math.Abs(s.Score-want) > 24*0x1p-52*want {
 				t.Errorf("%s: setting %d: %v, want %v", c.learner, i+1, s.Score, want)
 			}
@@ -122,9 +119,8 @@ func TestGridScoresAreThoseOfTheFolds(t *testing.T) {
 	}
 }
 
-// TestGridOfALearner checks that without axes the grid is the default grid of the learner: its
-// kernel starts at the median distance, and the first λ of lasso is the smallest at which all
-// weights are 0.
+// TestGridOfALearner checks that without axes the grid is the default grid of the learner, for example from the
+// smallest λ of lasso at which all weights are 0.
 func TestGridOfALearner(t *testing.T) {
 	r := validate.Runner{Data: gridData(false, nil), Devices: []backend.Device{backendtest.Device(t, "ref")}}
 	settings, err := tuning.SearchGrid(t.Context(), r, tuning.GridParams{Learner: "svr", Steps: 3, Folds: 3})

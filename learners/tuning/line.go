@@ -7,16 +7,14 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// grid multiplies the parameters by one common factor, and tries factors that are equally spaced on
-// a logarithmic scale.
+// grid multiplies the parameters by one common factor, for factors equally spaced on a logarithmic scale.
 func (s *search) grid() error {
 	s.planned = s.steps(15)
 	_, err := s.tryAll(s.space.line(s.planned))
 	return err
 }
 
-// line returns the logarithms of `steps` factors from 1/reach to reach, or only the logarithm 0 if
-// steps is 1.
+// line returns the logarithms of `steps` factors from 1/reach to reach, or only the logarithm 0 if steps is 1.
 func (s *space) line(steps int) [][]float64 {
 	list := make([][]float64, steps)
 	for i := range list {
@@ -29,8 +27,7 @@ func (s *space) line(steps int) [][]float64 {
 	return list
 }
 
-// kernelsOf returns the kernels that the strategy Grid tries from the start k, with vary, reach and
-// steps as in Params, or only k if nothing varies.
+// kernelsOf returns the kernels that the strategy Grid tries from the start k, or only k if nothing varies.
 func kernelsOf(k kernels.Kernel, vary []string, reach float64, steps int) ([]kernels.Kernel, error) {
 	s, err := newSpace(k, vary, reach)
 	if err != nil || len(s.vary) == 0 {
@@ -47,10 +44,8 @@ func kernelsOf(k kernels.Kernel, vary []string, reach float64, steps int) ([]ker
 	return list, nil
 }
 
-// golden tries a coarse grid with a third of the steps, at least five. It then narrows the interval
-// around the best point of the grid by golden sections (Kiefer 1953) with at least seven trials.
-// Each trial reduces the interval to 0.618 of its length. If the score has several minima, the
-// search ends in a minimum near the best point of the grid.
+// golden tries a coarse grid with a third of the steps, at least five, and then narrows the interval around the
+// best point by at least seven golden sections (Kiefer 1953).
 func (s *search) golden() error {
 	s.planned = max(s.steps(15), 7)
 	coarse := max(5, s.planned/3)

@@ -16,8 +16,8 @@ func pointsOf(p solvers.Problem) numeric.Points {
 	return numeric.DensePoints(p.X)
 }
 
-// pathValues returns the predictions at the rows of x by all solutions of a path of p, with t columns
-// for each solution. The predictions of a solution with an error are meaningless.
+// pathValues returns the predictions at the rows of x by all solutions of a path of p, with t columns for each
+// solution. The predictions of a solution with an error are meaningless.
 func pathValues(ctx context.Context, dev backend.Device, p solvers.Problem, solutions []solvers.PathPoint, x numeric.Points) (backend.Host[float64], error) {
 	t := p.Y.Cols
 	out := backend.NewHost[float64](x.Rows, len(solutions)*t)

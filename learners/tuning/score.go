@@ -76,8 +76,8 @@ func (s *search) samples() float64 {
 	return sum
 }
 
-// refinedLambdas returns additional λ between the best λ and each of its neighbors, equally spaced on
-// a logarithmic scale. It returns nil if the best λ is 0 or has no neighbor.
+// refinedLambdas returns additional λ between the best λ and each of its neighbors, equally spaced on a
+// logarithmic scale, or nil if the best λ is 0 or has no neighbor.
 func refinedLambdas(points []Point) []float64 {
 	best := -1
 	for i, p := range points {

@@ -55,17 +55,15 @@ type Params struct {
 	// Steps is the number of kernels to try; 0 means 15, or for Bayes 10 plus 10 for each
 	// parameter. It must be 0 for Gradient.
 	Steps int
-	// Lambdas are the λ that are tried with each kernel. nil means two per decade from 1e-8 to 1e3
-	// times the mean of k(x, x) and, except for KFold, additional λ near the best λ. Lambdas must
-	// be nil for Gradient.
+	// Lambdas are the λ that are tried with each kernel. nil means two per decade from 1e-8 to 1e3 times the mean
+	// of k(x, x) and, except for KFold, additional λ near the best λ. Lambdas must be nil for Gradient.
 	Lambdas  []float64
 	Folds    int    // number of folds for KFold; 0 means 5. It must be 0 for other criteria
 	Seed     uint64 // seed of the folds and of the random starts
 	Memory   int64  // maximum number of bytes on the device; 0 means all its free memory
 	Progress func(solvers.Progress)
-	// Devices compute scores concurrently with the device of Search: each fits some kernels of a
-	// grid, or some folds. If all devices are of the same kind, the result does not depend on their
-	// number.
+	// Devices compute scores concurrently with the device of Search: each fits some kernels of a grid, or some
+	// folds. If all devices are of the same kind, the result does not depend on their number.
 	Devices []backend.Device
 }
 
@@ -103,14 +101,12 @@ type Result struct {
 	Params Params  // with defaults filled in; Vary names the parameters that varied
 	Trials []Trial // in the order of the search; for Gradient the best first
 	Best   int     // index of the best of Trials
-	// Warning says that Gradient ended before it converged, or that FirstFit could not fit the
-	// point with the best score. In the second case, Warning names this point and the point that
-	// was fitted instead. Otherwise Warning is "".
+	// Warning says that Gradient ended before it converged, or that FirstFit could not fit the point with the best
+	// score. In the second case, Warning names this point and the point that was fitted instead.
 	Warning string
 }
 
-// Kernel, Lambda and Score return the values of the best trial, or nil, NaN and +Inf if there is no
-// trial.
+// Kernel, Lambda and Score return the values of the best trial, or nil, NaN and +Inf if there is no trial.
 func (r *Result) Kernel() kernels.Kernel { return r.best().Kernel }
 func (r *Result) Lambda() float64        { return r.best().Lambda() }
 func (r *Result) Score() float64         { return r.best().Score() }
@@ -122,11 +118,10 @@ func (r *Result) best() Trial {
 	return r.Trials[r.Best]
 }
 
-// FirstFit calls fit with the kernels and λ that have a score, best score first, until fit returns
-// nil. The point of the last call becomes the best point of r. If fit fails because rounding errors
-// or the range of float64 prevent a solution, FirstFit stores the error in the point's Err and
-// tries the next point. Any other error is returned at once. If no point can be fitted, the error
-// for the best point is returned.
+// FirstFit calls fit with the kernels and λ that have a score, best score first, until fit returns nil. The point
+// of the last call becomes the best point of r. If rounding errors or the range of float64 prevent a fit, FirstFit
+// stores the error in the point's Err and tries the next point. Any other error is returned at once. If no point
+// can be fitted, the error for the best point is returned.
 func (r *Result) FirstFit(fit func(k kernels.Kernel, lambda float64) error) error {
 	if r == nil || len(r.Trials) == 0 {
 		return errors.New("tuning: the result has no trials: it was not made by Search")
@@ -164,11 +159,10 @@ func (r *Result) FirstFit(fit func(k kernels.Kernel, lambda float64) error) erro
 	return err
 }
 
-// Search finds the kernel and the λ with the best score for p, starting at p.Kernel; only Gradient
-// uses p.Lambda, as its start. Weights also apply to the scores. Search skips a λ that is too small
-// for a kernel, and a kernel if all λ are too small. If it skips all kernels, it returns the error
-// of the last kernel. A fit at a point with a score may still miss its tolerance: FirstFit finds
-// the best point that can be fitted.
+// Search finds the kernel and the λ with the best score for p, starting at p.Kernel; only Gradient uses p.Lambda,
+// as its start. Weights also apply to the scores. Search skips a λ that is too small for a kernel, and a kernel if
+// all λ are too small. If it skips all kernels, it returns the error of the last kernel. A fit at a point with a
+// score may still miss its tolerance: FirstFit finds the best point that can be fitted.
 func Search(ctx context.Context, dev backend.Device, p solvers.Problem, par Params) (*Result, error) {
 	par, err := par.complete()
 	if err != nil {
@@ -278,8 +272,8 @@ func (par Params) complete() (Params, error) {
 	return par, nil
 }
 
-// defaultLambdas returns the default values of λ: two per decade, from 1e-8 to 1e3 times the mean
-// of k(x, x) over at least 1000 samples x, or over all samples if there are fewer.
+// defaultLambdas returns two λ per decade, from 1e-8 to 1e3 times the mean of k(x, x) over 1000 or more samples,
+// or over all samples if there are fewer.
 func defaultLambdas(p solvers.Problem) ([]float64, error) {
 	x := pointsOf(p)
 	if x.Rows == 0 {

@@ -20,8 +20,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// wave returns y = sin(2 x₁) plus noise of standard deviation 0.2, with the given number of
-// features; only the first one has an effect.
+// wave returns y = sin(2 x₁) plus noise of standard deviation 0.2; only the first of the features has an effect.
 func wave(t *testing.T, n, d int) solvers.Problem {
 	t.Helper()
 	const seed = 20261127
@@ -53,9 +52,8 @@ func device(t *testing.T, name string) backend.Device {
 	return dev
 }
 
-// TestSearchFinds checks that for every criterion, strategy and device a search finds a kernel
-// whose error is close to the noise, and that the score of this kernel agrees with a separate
-// computation.
+// TestSearchFinds checks for every criterion, strategy and device that the error of the kernel is close to the
+// noise, and that its score agrees with a separate computation.
 func TestSearchFinds(t *testing.T) {
 	for name, backendName := range map[string]string{"best": "cpu", "ref": "ref"} {
 		for _, criterion := range []tuning.Criterion{tuning.LeaveOneOut, tuning.GCV, tuning.KFold, tuning.Evidence} {
@@ -115,8 +113,7 @@ func TestSearchFinds(t *testing.T) {
 					want := map[tuning.Criterion]float64{
 						tuning.LeaveOneOut: points[0].LOO[0], tuning.GCV: points[0].GCV[0], tuning.Evidence: -points[0].Evidence / 80,
 					}[criterion]
-					// The separate computation uses another method. The tolerance is the rounding
-					// error times a condition number of at most 80/1e-8.
+					// The tolerance is the rounding error times a condition number of at most 80/1e-8.
 					if criterion != tuning.KFold && math.Abs(want-res.Score()) > 1e-5*math.Abs(want) {
 						t.Errorf("score %v, computed by itself %v", res.Score(), want)
 					}
@@ -213,8 +210,7 @@ func TestSearchOfAnEmptyListVariesNothing(t *testing.T) {
 	}
 }
 
-// TestBayesTellsFeaturesApart checks that a Bayesian search in which each feature has its own
-// length scale gives long length scales to features without effect.
+// TestBayesTellsFeaturesApart checks that features without effect get long length scales.
 func TestBayesTellsFeaturesApart(t *testing.T) {
 	p := wave(t, 120, 3)
 	p.Kernel = kernels.Gaussian{Sigmas: []float64{2, 2, 2}}
@@ -256,8 +252,7 @@ func TestSearchRepeats(t *testing.T) {
 	}
 }
 
-// TestSearchOtherKernels checks that if a kernel has no length scales, its other positive
-// parameters vary.
+// TestSearchOtherKernels checks that if a kernel has no length scales, its other positive parameters vary.
 func TestSearchOtherKernels(t *testing.T) {
 	p := wave(t, 50, 2)
 	for _, c := range []struct {
@@ -331,9 +326,8 @@ func TestSearchRefuses(t *testing.T) {
 	}
 }
 
-// TestSearchObeysTheRulesOfParameters checks that a search respects the bounds of parameters. The
-// search begins at twice the smallest valid value of the parameter a and just below the largest
-// valid value of sigma, so that most factors would exceed a bound.
+// TestSearchObeysTheRulesOfParameters checks that a search respects the bounds of parameters, from a start so near
+// to the bounds that most factors would exceed one.
 func TestSearchObeysTheRulesOfParameters(t *testing.T) {
 	for _, k := range []kernels.Kernel{kernels.RationalQuadratic{A: 2e-6, Sigma: 1}, kernels.Gaussian{Sigma: 9e152}} {
 		p := wave(t, 30, 1)
@@ -354,8 +348,7 @@ func TestSearchObeysTheRulesOfParameters(t *testing.T) {
 	}
 }
 
-// noiseless returns points on a straight line without noise, which a polynomial kernel fits
-// exactly: the scores improve until rounding dominates the matrix.
+// noiseless returns points on a line without noise, for which scores improve until rounding dominates the matrix.
 func noiseless(n int) solvers.Problem {
 	p := solvers.Problem{Kernel: kernels.Polynomial{Degree: 6, C: 1}, X: backend.NewHost[float64](n, 1), Y: backend.NewHost[float64](n, 1)}
 	for i := range n {
@@ -365,9 +358,8 @@ func noiseless(n int) solvers.Problem {
 	return p
 }
 
-// TestFirstFitTakesThePointThatIsFitted checks for every criterion and strategy that FirstFit takes
-// the point with the best score among the points that can be fitted, and that the warning names
-// this point.
+// TestFirstFitTakesThePointThatIsFitted checks for every criterion and strategy that FirstFit takes the point with
+// the best score among the points that can be fitted, and that the warning names it.
 func TestFirstFitTakesThePointThatIsFitted(t *testing.T) {
 	dev := device(t, "cpu")
 	searched, fitted, total := noiseless(150), noiseless(1000), 0
@@ -424,8 +416,8 @@ func TestFirstFitTakesThePointThatIsFitted(t *testing.T) {
 	}
 }
 
-// TestFirstFitEnds checks that an error that does not concern a single point is returned at once,
-// and that the error is the error of the best point if no point can be fitted.
+// TestFirstFitEnds checks that an error that does not concern a single point is returned at once, and that
+// otherwise the error of the best point is returned.
 func TestFirstFitEnds(t *testing.T) {
 	dev := device(t, "cpu")
 	for _, c := range []struct {
@@ -478,8 +470,7 @@ func TestKernelsThatOverflowAreNoCandidates(t *testing.T) {
 	}
 }
 
-// TestGradientThatEndsEarlyWarns checks that a local search that ends at the limit of evaluations
-// gives a warning, and that a search that converges gives none.
+// TestGradientThatEndsEarlyWarns checks that only a search that ends at the limit of evaluations gives a warning.
 func TestGradientThatEndsEarlyWarns(t *testing.T) {
 	dev := device(t, "cpu")
 	for _, d := range []int{1, 40} {
@@ -502,9 +493,8 @@ func TestGradientThatEndsEarlyWarns(t *testing.T) {
 	}
 }
 
-// TestSearchPlans checks that a search with too little memory states the memory that it needs. A
-// search with this memory must succeed, and must use at least nine tenths of it and not more. The
-// test has more samples than features in one case, and fewer in the other.
+// TestSearchPlans checks that a search with too little memory states the memory that it needs, and that a search
+// with this memory uses at least nine tenths of it and not more.
 func TestSearchPlans(t *testing.T) {
 	for _, shape := range [][2]int{{60, 3}, {24, 300}} {
 		p := wave(t, shape[0], shape[1])
@@ -531,9 +521,8 @@ func TestSearchPlans(t *testing.T) {
 	}
 }
 
-// TestSearchOfOneFeature compares two searches with a Markov kernel. The first has one feature, so
-// that Kalman filters compute the scores in O(n) operations. The second has another feature of
-// zeros, so that it stores the matrices.
+// TestSearchOfOneFeature compares a search with a Markov kernel of one feature, which takes O(n) operations, with
+// a search that stores the matrices because of a second feature of zeros.
 func TestSearchOfOneFeature(t *testing.T) {
 	const n = 2400
 	p := wave(t, n, 1)
@@ -554,8 +543,7 @@ func TestSearchOfOneFeature(t *testing.T) {
 			trials[k] = res.Trials[0]
 		}
 		for i, point := range trials[0].Points {
-			// The tolerance allows for the rounding errors of sums of n terms and a condition
-			// number of at most n/0.1 + 1.
+			// The tolerance is for sums of n terms and a condition number of at most n/0.1 + 1.
 			if want := trials[1].Points[i].Score; !(math.Abs(point.Score-want) <= 1e5*n*0x1p-52*want) || want == 0 {
 				t.Errorf("%s, λ = %g: score %v, want %v", criterion, point.Lambda, point.Score, want)
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// space is the set of kernels that a search may try. Each parameter that varies is multiplied by a
-// factor from 1/reach to reach, and is then replaced by the nearest valid value.
+// space is the set of kernels that a search may try. Each parameter that varies is multiplied by a factor from
+// 1/reach to reach, and is then replaced by the nearest valid value.
 type space struct {
 	kernel kernels.Kernel
 	params []kernels.Param
@@ -18,8 +18,8 @@ type space struct {
 	reach  float64
 }
 
-// newSpace returns the space in which the named parameters vary. If names is nil, the length scales
-// vary, or all positive parameters if k has no length scales.
+// newSpace returns the space in which the named parameters vary. If names is nil, the length scales vary, or all
+// positive parameters if k has no length scales.
 func newSpace(k kernels.Kernel, names []string, reach float64) (*space, error) {
 	s := &space{kernel: k, params: kernels.Params(k), reach: reach}
 	for i, p := range s.params {

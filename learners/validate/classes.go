@@ -17,12 +17,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// ScoreClassification returns the score of the predicted labels o.Values for the n×1 labels y. The
-// decision values, n×1 for two classes and n×K for more, and the n×K probabilities are in the order
-// of the classes c; each of these two matrices may be nil. The argument names is the list
-// learners.Options.Classes, which names the labels in y that c does not contain. If it is nil, such
-// a label is its own name. Weights apply to all parts of the score except Confusion; nil weights
-// are all 1. The arguments are not modified.
+// ScoreClassification returns the score of the predicted labels o.Values for the n×1 labels y. The decision
+// values, n×1 for two classes and n×K for more, and the n×K probabilities are in the order of the classes c; each
+// of these two matrices may be nil. The list learners.Options.Classes, or nil, names the labels in y that c does
+// not contain. Weights apply to all parts of the score except Confusion; nil weights are all 1.
 func ScoreClassification(c learners.Classes, names []string, y mat.Matrix, o Outcome, weights []float64) (s Score, err error) {
 	defer wrapError(&s, &err)
 	if y = nilIfEmpty(y); y == nil {
@@ -125,8 +123,8 @@ func withLabels(c learners.Classes, y mat.Matrix, names []string) (learners.Clas
 	return extended, nil
 }
 
-// meanAUC returns the AUC of the outcome o, as described for Score.AUC. truth holds the class of
-// each sample as an index into extended; the columns of o are in the order of the classes c.
+// meanAUC returns the AUC of the outcome o, as described for Score.AUC. truth holds the class of each sample as an
+// index into extended; the columns of o are in the order of the classes c.
 func meanAUC(c, extended learners.Classes, truth []int, o Outcome, weights []float64) float64 {
 	scores := o.Proba
 	if scores == nil || c.Len() == 2 && o.Decision != nil {

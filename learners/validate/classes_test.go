@@ -43,8 +43,7 @@ func TestScoreClassification(t *testing.T) {
 		t.Errorf("log loss %v without probabilities", *s.LogLoss)
 	}
 
-	// A class that the model does not contain is never predicted correctly, but has a row in the
-	// confusion matrix.
+	// A class that the model does not contain is never predicted correctly.
 	y.Set(0, 0, 0)
 	if s, err = validate.ScoreClassification(two, nil, y, validate.Outcome{Values: pred, Decision: decision}, nil); err != nil {
 		t.Fatal(err)

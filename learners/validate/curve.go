@@ -19,11 +19,10 @@ type CurvePoint struct {
 	TestError, TrainError Summary // errors over the folds, on the held-out samples and on the training samples
 }
 
-// LearningCurve returns a point for each of the fractions p, 0 < p ≤ 1. For each fraction and each
-// of k folds, it fits one model to max(1, round(p·n)) of the n samples outside the fold: the first
-// samples in a random order, which is the same for all fractions. LearningCurve calls the function
-// fitted in the same way as Scores. The error of a fit is a *FitError. For fraction i and fold j
-// its field Fit is i·k + j.
+// LearningCurve returns a point for each of the fractions p, 0 < p ≤ 1. For each fraction and each of k folds, it
+// fits one model to max(1, round(p·n)) of the n samples outside the fold: the first samples in a random order,
+// which is the same for all fractions. LearningCurve calls the function fitted in the same way as Scores. The
+// error of a fit is a *FitError, whose Fit is i·k + j for fraction i and fold j.
 func (r Runner) LearningCurve(ctx context.Context, fit learners.Fitter, k int, fractions []float64, seed uint64, fitted func(m learners.Model, took time.Duration)) ([]CurvePoint, error) {
 	for _, p := range fractions {
 		if !(p > 0 && p <= 1) {

@@ -31,8 +31,8 @@ func normals(t *testing.T, n, d int, noise float64) validate.Samples {
 	return validate.Samples{X: x, Y: mat.NewDense(n, 1, y.Data)}
 }
 
-// TestLearningCurve checks that the point of the curve for all samples has the held-out and
-// training errors of k-fold cross-validation, and that each model is fitted once.
+// TestLearningCurve compares the point of the curve for all samples with the errors of k-fold cross-validation,
+// and checks that each model is fitted once.
 func TestLearningCurve(t *testing.T) {
 	const n, folds = 20, 4
 	r := validate.Runner{Data: normals(t, n, 1, 0.1), Devices: []backend.Device{backendtest.Device(t, "ref")}}
@@ -45,8 +45,7 @@ func TestLearningCurve(t *testing.T) {
 	if fits != 3*folds || len(points) != 3 || points[0].N != 1 || points[1].N != 8 || points[2].N != 15 {
 		t.Fatalf("%d fits, points %+v", fits, points)
 	}
-	// With one training sample the slope is 0, and f is the target of this sample, so that the
-	// training error is 0.
+	// With one training sample f is its target.
 	if points[0].TrainError.Mean > 10*0x1p-52 {
 		t.Errorf("one sample is learned with an error of %v", points[0].TrainError.Mean)
 	}
@@ -69,8 +68,7 @@ func TestLearningCurve(t *testing.T) {
 		for _, s := range scores {
 			want = append(want, s.Error())
 		}
-		// The tolerance allows for sums of n terms of size ≤ 10 in another order, because the
-		// training samples are in another order than here.
+		// The tolerance allows for sums of n terms of size ≤ 10 in another order.
 		checkClose(t, name+": mean", c.got.Mean, validate.NewSummary(want).Mean, 100*n*0x1p-52)
 		checkClose(t, name+": deviation", c.got.SD, validate.NewSummary(want).SD, 100*n*0x1p-52)
 	}
@@ -81,9 +79,8 @@ func TestLearningCurve(t *testing.T) {
 	}
 }
 
-// TestImportance compares the importances for the model y = 2x + 1 with closed forms. A permutation
-// π of the first column x reduces R² to 1 − Σ(x_i − x_π(i))²/Σ(x_i − x̄)², where x̄ is the mean of
-// x. A permutation of the second column, whose weight is 0, does not change R² = 1.
+// TestImportance compares the importances for the model y = 2x + 1 with closed forms: a permutation π of the first
+// column reduces R² to 1 − Σ(x_i − x_π(i))²/Σ(x_i − x̄)², and one of the second column does not change it.
 func TestImportance(t *testing.T) {
 	const n = 30
 	dev, s := backendtest.Device(t, "ref"), normals(t, n, 2, 0)
@@ -117,8 +114,7 @@ func TestImportance(t *testing.T) {
 			d := x.At(i, 0) - x.At(from, 0)
 			want += d * d / sumSquares
 		}
-		// The tolerance allows for the rounding errors of the fitted weights 2 and 0, which solve a
-		// well-conditioned system.
+		// The tolerance allows for the rounding errors of the fitted weights 2 and 0.
 		const bound = 1000 * n * 0x1p-52
 		checkClose(t, "first column", drops[0][r], want, bound)
 		checkClose(t, "second column", drops[1][r], 0, bound)
@@ -126,8 +122,8 @@ func TestImportance(t *testing.T) {
 	}
 }
 
-// TestSparseSamplesHaveTheScoresOfDenseSamples checks that sparse and dense samples give scores with
-// the same bits. The learner depends only on the nearest neighbors, which are the same for both.
+// TestSparseSamplesHaveTheScoresOfDenseSamples checks that sparse and dense samples give scores with the same
+// bits.
 func TestSparseSamplesHaveTheScoresOfDenseSamples(t *testing.T) {
 	const n, d = 40, 6
 	dense := normals(t, n, d, 1)

@@ -76,9 +76,8 @@ func Dependence(ctx context.Context, dev backend.Device, m learners.Model, x mat
 
 const gridPoints = 40
 
-// Grid returns values of a column for Dependence, in ascending order: all different values if there
-// are at most 40 of them, otherwise 40 equidistant values from the 5 % quantile of the column to
-// the 95 % quantile.
+// Grid returns values of a column for Dependence, in ascending order: all different values if there are at most 40
+// of them, otherwise 40 equidistant values from the 5 % quantile of the column to the 95 % quantile.
 func Grid(column []float64) []float64 {
 	sorted := slices.Sorted(slices.Values(column))
 	different := slices.Compact(slices.Clone(sorted))

@@ -14,7 +14,7 @@ import (
 )
 
 // TestDependence compares the partial dependence with weighted averages of predictions for rows in which the test
-// has replaced the columns. It covers numbers, probabilities of classes, decision values, and two columns together.
+// has replaced the columns.
 func TestDependence(t *testing.T) {
 	const n = 30
 	dev, s := backendtest.Device(t, "ref"), normals(t, n, 3, 2)

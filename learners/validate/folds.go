@@ -35,8 +35,7 @@ func Folds(n, k int, strata []int, seed uint64) ([]int, error) {
 		}
 		members[s] = append(members[s], i)
 	}
-	// The samples are assigned to the folds cyclically, one stratum after the other, which balances
-	// the sizes of the folds and of the strata in each fold.
+	// The samples are assigned to the folds cyclically, one stratum after the other.
 	fold, next := make([]int, n), 0
 	for _, s := range order {
 		list := members[s]
@@ -49,8 +48,7 @@ func Folds(n, k int, strata []int, seed uint64) ([]int, error) {
 	return fold, nil
 }
 
-// Folds and Bootstrap have their own streams of random numbers, which are independent of other uses
-// of the same seed.
+// Folds and Bootstrap have independent streams of random numbers.
 const (
 	foldStream     = 0x666f6c64 // the letters "fold"
 	resampleStream = 0x626f6f74 // the letters "boot"
@@ -60,9 +58,8 @@ const (
 // which may repeat, and of the samples on which the model is scored.
 type Splits func(i int) (train, test []int)
 
-// KFold returns the divisions of k-fold cross-validation: division i holds out fold i mod k. After
-// every k divisions the samples are divided into new random folds. n, k, strata and seed are as for
-// Folds.
+// KFold returns the divisions of k-fold cross-validation: division i holds out fold i mod k. After every k
+// divisions the samples are divided into new random folds. n, k, strata and seed are as for Folds.
 func KFold(n, k int, strata []int, seed uint64) (Splits, error) {
 	fold, err := Folds(n, k, strata, seed)
 	if err != nil {
@@ -100,9 +97,8 @@ func holdOut(fold []int, number int) (train, test []int) {
 	return train, test
 }
 
-// Bootstrap returns the rounds of the bootstrap. The training samples of a round are n of n
-// samples, drawn with replacement; the test samples are the samples that were not drawn, about n/e
-// of them and possibly none.
+// Bootstrap returns the rounds of the bootstrap. The training samples of a round are n of n samples, drawn with
+// replacement; the test samples are the samples that were not drawn, about n/e of them and possibly none.
 func Bootstrap(n int, seed uint64) Splits {
 	return func(round int) (train, test []int) {
 		r := rand.New(rand.NewPCG(seed, resampleStream+uint64(round)<<32))

@@ -62,14 +62,12 @@ func TestFolds(t *testing.T) {
 	}
 }
 
-// TestBootstrap checks that each round draws n samples, and that a fraction of about 1/e of the
-// samples is not drawn.
+// TestBootstrap checks that each round draws n samples, and omits a fraction of about 1/e of the samples.
 func TestBootstrap(t *testing.T) {
 	const n = 10000
 	rounds := validate.Bootstrap(n, 3)
 	train, test := rounds(7)
-	// The limit is five standard deviations of the number of samples that are not drawn. One
-	// standard deviation is below √n/2.
+	// The limit is five standard deviations, each below √n/2, of the number of samples that are not drawn.
 	if len(train) != n || math.Abs(float64(len(test))-n/math.E) > 5*math.Sqrt(n)/2 {
 		t.Errorf("%d drawn, %d left out", len(train), len(test))
 	}
@@ -85,9 +83,8 @@ func TestBootstrap(t *testing.T) {
 	}
 }
 
-// TestBiasVariance checks that least squares has no bias if the truth is linear, and has the
-// theoretical variance σ²·mean h(x), where h is the leverage. For a constant predictor, bias² is
-// the variance of the truth.
+// TestBiasVariance checks that least squares for a linear truth has no bias and the variance σ²·mean h(x) with the
+// leverage h, and that bias² of a constant predictor is the variance of the truth.
 func TestBiasVariance(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, fits, sigma = 40, 400, 0.5
@@ -107,8 +104,8 @@ func TestBiasVariance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The mean leverage of a line is 2/n. The estimate has 2 degrees of freedom in each of 400 fits,
-	// and thus the relative standard deviation √(2/800). Five standard deviations are allowed.
+	// The mean leverage of a line is 2/n. The limit is five of the relative standard deviations √(2/800) of the
+	// estimate.
 	want := sigma * sigma * 2 / n
 	checkClose(t, "variance", v.Variance, want, 5*math.Sqrt(2.0/800)*want)
 	checkClose(t, "bias²", v.Bias2, 0, 5*math.Sqrt2*want/fits)

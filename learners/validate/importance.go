@@ -15,9 +15,8 @@ import (
 
 // ImportanceParams are the parameters of Importance.
 type ImportanceParams struct {
-	// Widths are the numbers of adjacent columns of x that are shuffled together, such as the
-	// indicators of one category. Their sum is d. Nil means that each column is shuffled
-	// separately.
+	// Widths are the numbers of adjacent columns of x that are shuffled together, such as the indicators of one
+	// category. Their sum is d. Nil means that each column is shuffled separately.
 	Widths           []int
 	Repeats          int // number of times each group of columns is shuffled
 	Seed             uint64

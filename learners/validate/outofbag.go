@@ -18,10 +18,9 @@ type OutOfBag struct {
 	// these samples. Apparent is the training error of a model fitted to all samples.
 	Error, Apparent float64
 	N               int
-	// For regression, Error² = Bias2 + Variance (Geman, Bienenstock and Doursat, 1992). For a
-	// target y, let f̄ be the mean of the predictions f of the models fitted without the sample.
-	// Bias2 is the mean of (f̄ − y)², which is bias² plus the noise of y. Variance is the mean of
-	// the variance of f over the rounds. For classes Bias2 and Variance are NaN.
+	// For regression, Error² = Bias2 + Variance (Geman, Bienenstock and Doursat, 1992). Bias2 is the mean of (f̄ −
+	// y)² for the mean f̄ of the predictions of target y by the models fitted without the sample: bias² plus the
+	// noise of y. Variance is the mean of the variance of these predictions. For classes both are NaN.
 	Bias2, Variance float64
 }
 
@@ -34,9 +33,8 @@ func (b *OutOfBag) E632() float64 {
 	return math.Sqrt(0.632*b.Error*b.Error + 0.368*b.Apparent*b.Apparent)
 }
 
-// OutOfBag fits a model in each round of the bootstrap, and one model to all samples. The error of
-// a fit is a *FitError, whose Fit is the number of the round or, for the model of all samples, the
-// argument rounds.
+// OutOfBag fits a model in each round of the bootstrap, and one model to all samples. The error of a fit is a
+// *FitError, whose Fit is the number of the round or, for the model of all samples, rounds.
 func (r Runner) OutOfBag(ctx context.Context, fit learners.Fitter, rounds int, seed uint64) (*OutOfBag, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -97,8 +95,7 @@ func (r Runner) OutOfBag(ctx context.Context, fit learners.Fitter, rounds int, s
 	return b, nil
 }
 
-// moments accumulates the mean and the variance of the predictions of one sample by several
-// models (Welford 1962).
+// moments accumulates the mean and the variance of the predictions of one sample (Welford 1962).
 type moments struct {
 	n                    float64
 	mean, squares, truth []float64 // one element for each target

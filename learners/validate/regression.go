@@ -13,9 +13,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// ScoreRegression returns the score of the predictions pred for the n×t targets y. With several
-// outputs each measure is the mean over the outputs, as in scikit-learn. Every mean and sum is
-// weighted; nil weights are all 1. The arguments are not modified.
+// ScoreRegression returns the score of the predictions pred for the n×t targets y. With several outputs each
+// measure is the mean over the outputs, as in scikit-learn. Every mean and sum is weighted; nil weights are all 1.
 func ScoreRegression(y, pred mat.Matrix, weights []float64) (s Score, err error) {
 	defer wrapError(&s, &err)
 	hy, err := gonum.Host("y", y)
@@ -71,16 +70,15 @@ func ScoreRegression(y, pred mat.Matrix, weights []float64) (s Score, err error)
 	return Score{N: hy.Rows, RMSE: &rmse, MAE: &mae, R2: &r2}, nil
 }
 
-// A sum holds the sums of the absolute values and of the squares of numbers that were first divided
-// by 2^exponent, the smallest power of two above the largest number. The sums then do not overflow
-// or underflow. For numbers of ordinary size the results have the same bits as without scaling.
+// A sum holds the sums of the absolute values and of the squares of numbers divided by 2^exponent, the smallest
+// power of two above the largest number, so that they do not overflow or underflow.
 type sum struct {
 	absolute, squares float64
 	exponent          int
 }
 
-// sums returns the sums for the numbers v(0), …, v(n−1) with the given weights. They are 0 only if
-// all v(i) are 0, and NaN if some v(i) is not finite.
+// sums returns the sums for the numbers v(0), …, v(n−1) with the given weights. They are NaN if some v(i) is not
+// finite.
 func sums(n int, weight, v func(i int) float64) (s sum) {
 	maxAbs := 0.0
 	for i := range n {
@@ -107,8 +105,7 @@ func sums(n int, weight, v func(i int) float64) (s sum) {
 // scaled returns v·2^exponent. It converts a mean of the divided numbers to a mean of the numbers.
 func (s sum) scaled(v float64) float64 { return math.Ldexp(v, s.exponent) }
 
-// scoreWeights returns the weight of each of n samples, scaled to at most 1, and the sum of these
-// weights. If all weights are equal, the result is the same as for nil weights.
+// scoreWeights returns the weight of each of n samples, scaled to at most 1, and the sum of these weights.
 func scoreWeights(weights []float64, n int) (weight func(i int) float64, sum float64, err error) {
 	if weights == nil {
 		return func(int) float64 { return 1 }, float64(n), nil

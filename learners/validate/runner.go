@@ -47,8 +47,7 @@ type FitError struct {
 func (e *FitError) Error() string { return fmt.Sprint(e.Err) }
 func (e *FitError) Unwrap() error { return e.Err }
 
-// Fit is one fit of a Runner: its number, from 0, its division of the data, its device and its
-// options.
+// Fit is one fit of a Runner: its number, from 0, its division of the data, its device and its options.
 type Fit struct {
 	Number int
 	Part   *Part
@@ -56,9 +55,8 @@ type Fit struct {
 	learners.Options
 }
 
-// Each calls use once for each k from 0 to len(divisions)−1, with the division of the data whose
-// index is divisions[k]. Calls for the same division share its Part, which is made for the first
-// call and released after the last call. A k whose division has no test samples is skipped. The
+// Each calls use once for each k from 0 to len(divisions)−1, with the division of the data whose index is
+// divisions[k]. Calls for the same division share its Part. A k whose division has no test samples is skipped. The
 // error is the *FitError of the smallest k that failed.
 func (r Runner) Each(ctx context.Context, splits Splits, divisions []int, use func(ctx context.Context, f Fit) error) error {
 	if err := r.check(); err != nil {
@@ -116,10 +114,9 @@ func (r Runner) Each(ctx context.Context, splits Splits, divisions []int, use fu
 	})
 }
 
-// Scores fits a model to the training samples of each of the divisions 0 … n−1 and scores it on the
-// test samples. The score of a division without test samples is nil. The function fitted, which may
-// be nil, is called with each model and the time of its fit, by one goroutine at a time. The error
-// is a *FitError.
+// Scores fits a model to the training samples of each of the divisions 0 … n−1 and scores it on the test samples.
+// The score of a division without test samples is nil. The function fitted, which may be nil, is called with each
+// model and the time of its fit, by one goroutine at a time. The error is a *FitError.
 func (r Runner) Scores(ctx context.Context, fit learners.Fitter, n int, splits Splits, fitted func(m learners.Model, took time.Duration)) ([]*Score, error) {
 	scores, divisions := make([]*Score, n), make([]int, n)
 	for i := range divisions {

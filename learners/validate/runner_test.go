@@ -38,10 +38,8 @@ func fitter(t *testing.T, learner string, params map[string]string) learners.Fit
 	return fit
 }
 
-// TestMatricesAndTablesHaveTheSameScores checks that the rows of a table, whose columns are not
-// standardized, give the same scores as matrices, on one device and on two. The expected scores
-// follow from the weight Σxy/(Σx² + λ) of ridge regression on one centered column x with centered
-// targets y.
+// TestMatricesAndTablesHaveTheSameScores compares the scores of tables and of matrices, on one device and on two,
+// with those of the weight Σxy/(Σx² + λ) of ridge regression on one centered column.
 func TestMatricesAndTablesHaveTheSameScores(t *testing.T) {
 	one, two := backendtest.Device(t, "ref"), backendtest.Device(t, "ref")
 	const n, folds, lambda = 20, 4, 0.5
@@ -94,8 +92,7 @@ func TestMatricesAndTablesHaveTheSameScores(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, s := range scores {
-			// The bound covers the rounding errors of sums of n terms of size ≤ 10, which are added
-			// in different orders, and the rounding error of the solution of one equation.
+			// The bound covers sums of n terms of size ≤ 10 in different orders, and the solution of one equation.
 			checkClose(t, name+": RMSE", *s.RMSE, want[i], 100*n*0x1p-52)
 		}
 		m := validate.Measures(scores)
@@ -105,8 +102,7 @@ func TestMatricesAndTablesHaveTheSameScores(t *testing.T) {
 	}
 }
 
-// TestEachSharesParts checks that fits on the same division share one Part, which is made only
-// once.
+// TestEachSharesParts checks that fits on the same division share one Part, which is made only once.
 func TestEachSharesParts(t *testing.T) {
 	data := &countingSamples{Samples: validate.Samples{X: backend.NewHost[float64](6, 1), Y: mat.NewDense(6, 1, nil)}}
 	r := validate.Runner{Data: data, Devices: []backend.Device{nil}}
@@ -185,9 +181,8 @@ func TestOutOfBagCountsRows(t *testing.T) {
 	}
 }
 
-// TestFitsAtOnceShareTheMemory checks that each device gets an equal share of the memory limit,
-// that a fit may take this share minus the size of its Part, and that the plan includes the memory
-// of all concurrent fits.
+// TestFitsAtOnceShareTheMemory checks that each device gets an equal share of the memory limit, minus the size of
+// its Part for a fit, and that the plan includes all concurrent fits.
 func TestFitsAtOnceShareTheMemory(t *testing.T) {
 	const n, memory, plan = 6, 9000, 100
 	x := backend.NewHost[float64](n, 3)

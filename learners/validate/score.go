@@ -162,8 +162,7 @@ func (m Novelty) Decision(ctx context.Context, dev backend.Device, x mat.Matrix)
 	return m.Model.Predict(ctx, dev, x)
 }
 
-// scoreModel returns the score of a model on the n×d samples x with the n×t targets y. names and
-// weights are as for NewScore.
+// scoreModel returns the score of a model on the n×d samples x with the n×t targets y.
 func scoreModel(ctx context.Context, dev backend.Device, m learners.Model, names []string, x mat.Matrix, y *mat.Dense, weights []float64) (*Score, error) {
 	m = Scorable(m)
 	o, err := Apply(ctx, dev, m, x, true, nil)
@@ -232,9 +231,8 @@ func (s *Score) Error() float64 {
 	return *s.RMSE
 }
 
-// Measure has the values of one measure, such as the AUC, for several models. If the measure is
-// undefined for a model, as the AUC is for a fold that lacks a class, the value in Scores is nil,
-// and the mean ignores it.
+// Measure has the values of one measure, such as the AUC, for several models. If the measure is undefined for a
+// model, the value in Scores is nil, and the mean ignores it.
 type Measure struct {
 	Name   string
 	Scores []*float64 // in the order of the models
