@@ -36,11 +36,9 @@ type Prober interface {
 	Proba(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error)
 }
 
-// As returns m as a T, and true, if m can compute the results of the interface T, such as Prober,
-// Uncertain, Sampler or Jackknife. A type assertion does not suffice, because some models have
-// methods that work only after a fit with an option: an SVCModel has probabilities if
-// SVC.Probabilities was set; models of Ridge, NystromRidge and FourierRidge have variances and
-// samples if Std was set; a RidgeModel has the intervals of Jackknife if Ridge.Intervals was set.
+// As returns m as a T, and true, if m can compute the results of the interface T, such as Prober, Uncertain,
+// Sampler or Jackknife. A type assertion does not suffice, because some methods work only after a fit with an
+// option: SVC.Probabilities, the field Std of Ridge, NystromRidge and FourierRidge, or Ridge.Intervals.
 func As[T any](m Model) (T, bool) {
 	t, ok := m.(T)
 	if !ok || numeric.IsNil(m) {

@@ -60,7 +60,7 @@ type GaussianProcess struct {
 	Kernel kernels.Kernel
 	Lambda float64 // > 0
 	// Fixed keeps kernel and λ. By default L-BFGS maximizes the log marginal likelihood over all continuous
-	// parameters of the kernel and λ, starting at these values and at Restarts other points. With 800 samples or
+	// parameters of the kernel and λ, starting at the given values and at Restarts other points. With 800 samples or
 	// more, the search begins with a subset of the samples, which Seed chooses, and only its best point is
 	// improved with all samples.
 	Fixed       bool

@@ -30,15 +30,12 @@ type Jackknife interface {
 	//	the ⌊(1−level)(n+1)⌋-th smallest of f₋ᵢ(x) − |c_i|
 	//	the ⌈level (n+1)⌉-th smallest of f₋ᵢ(x) + |c_i|
 	//
-	// If a new target and the samples are exchangeable (with all weights 1), the target is between
-	// the bounds with probability ≥ 2·level − 1 for any distribution, and about level in practice.
-	// The level must be ≥ 1/2 and ≤ n/(n+1), because fewer samples give no bound.
+	// If a new target and the samples are exchangeable (with all weights 1), the target is between the bounds with
+	// probability ≥ 2·level − 1 for any distribution, and about level in practice. The level must be ≥ 1/2 and ≤
+	// n/(n+1). The first call takes about as long as a fit: see Preparer.
 	//
-	// The first call takes about as long as a fit, even if the model was loaded from a file: see
-	// Preparer. The intervals of Calibrate take only the time of a prediction.
-	//
-	// Source: Barber, Candès, Ramdas and Tibshirani (2021), Predictive inference with the
-	// jackknife+, Annals of Statistics 49(1).
+	// Source: Barber, Candès, Ramdas and Tibshirani (2021), Predictive inference with the jackknife+, Annals of
+	// Statistics 49(1).
 	Intervals(ctx context.Context, dev backend.Device, x mat.Matrix, level float64) (lower, upper *mat.Dense, err error)
 }
 

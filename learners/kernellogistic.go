@@ -41,7 +41,7 @@ func (l *KernelLogistic) parameters() []Parameter {
 // For two classes there is one f, with Pr(second | x) = 1/(1 + e^−f); for K > 2 classes Pr is the softmax of K
 // values f_c. The minimum is unique. Newton's method finds it: see glm.KernelProblem.
 //
-// The kernel matrix of n samples takes O(n²d) operations and n² numbers of memory. A product of it with C columns
+// The kernel matrix K of n samples takes O(n²d) operations and n² numbers of memory. A product of it with C columns
 // takes 2n²C operations. A fit takes about a hundred products for λ = 1 and a thousand for λ = 1e-4. For many
 // samples use logistic on features of fourier-ridge or nystrom-ridge, or use svc.
 //

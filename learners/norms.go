@@ -42,13 +42,13 @@ func expansionNorm(y, alpha backend.Host[float64], b []float64, weights []float6
 	return nil
 }
 
-// noiseFacts returns the facts of a linear fit about the noise N(0, σ²/w_i): the estimate squares/(n − p) of σ²,
-// and the log likelihood at σ² = squares/n,
+// noiseFacts returns the facts of a linear fit about the noise N(0, σ²/w_i): the estimate squares/(n − p) of σ²
+// for p parameters, and the log likelihood at σ² = squares/n,
 //
 //	−(n/2)(ln(2π squares/n) + 1) + ½ Σ ln w_i
 //
-// where squares is the weighted sum of the squared residuals of the first output, n is the number of rows of
-// weight > 0, and p is the number of parameters without the intercept. An exact fit has none of these facts.
+// where squares is the weighted sum of the squared residuals of the first output, and n is the number of rows of
+// weight > 0. The argument p does not count the intercept. An exact fit has none of these facts.
 func noiseFacts(squares float64, weights []float64, rows, p int, intercept bool) []Fact {
 	if !(squares > 0) || !finite(squares) {
 		return nil

@@ -63,8 +63,8 @@ type NystromRidge struct {
 	// Std makes the model keep the posterior of the Gaussian process with the covariance s²k, whose mean is f.
 	// Variance needs the posterior. It takes 8M² bytes, and the fit takes twice as long. The process is the
 	// deterministic training conditional (Quiñonero-Candela and Rasmussen 2005, 5.2). s² maximizes the likelihood
-	// and is then reduced by the fraction of the residuals that the variance not explained by the centers accounts
-	// for: see solvers.Posterior. Std needs λ > 0.
+	// and is then reduced for the variance that the centers do not explain: see solvers.Posterior. Std needs λ >
+	// 0.
 	Std       bool
 	UnitScale bool // s² = 1, so that the variance of the noise is λ
 	// Optimize searches for the parameters of the kernel and the λ that maximize the lower bound of Titsias (2009)

@@ -10,12 +10,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// VotedModel is a fitted voted perceptron, linear or with a kernel. Hypothesis m is the sum of the first m
-// changes, f_m = Σ_{j≤m} δ_j (k(x_j, ·) + c), where x_j is the sample of change j and the constant c adds an
-// intercept. Hypothesis m has one vote, and one more for each sample that it classified correctly in training; f_0
-// = 0 has only votes for such samples (Freund and Schapire 1999, figure 1). The decision values are fractions of
-// the votes: for two classes the fraction for the second class minus the fraction for the first, for more classes
-// the fraction for each class.
+// VotedModel is a fitted voted perceptron, linear or with a kernel (Freund and Schapire 1999, figure 1). Each
+// hypothesis of the training has one vote, and one more for each sample that it classified correctly; the initial
+// f = 0 has only votes for such samples. The decision values are fractions of the votes: for two classes the
+// fraction for the second class minus the fraction for the first, for more classes the fraction for each class.
 type VotedModel struct {
 	model
 	kernel kernels.Kernel

@@ -77,10 +77,9 @@ func (s Samples) Split(train, test []int) (*Part, error) {
 	return &Part{subset(train), subset(test)}, nil
 }
 
-// Table is Data with the rows of a table. The statistics of a column, such as its mean and its
-// categories, are computed from the training rows of each division only. The list of classes and
-// the choice of the columns that are texts depend on the whole table. If a column has no value in
-// the training rows of a division, the model of this division does not use the column: see Empty.
+// Table is Data with the rows of a table. The statistics of a column, such as its mean and its categories, are
+// computed from the training rows of each division only. If a column has no value in these rows, the model of the
+// division does not use the column: see EmptyColumns.
 type Table struct {
 	*dataset.Table                  // the rows of weight > 0
 	Weights        []float64        // weights of the rows; nil means all 1

@@ -1,7 +1,7 @@
 // Package validate divides samples into training and test samples, fits learners to the training
 // samples and scores the models on the test samples.
 //
-//	folds.go       Folds, KFold, Resample, Bootstrap: how samples are divided
+//	folds.go       Folds, KFold, PredefinedSplits, Bootstrap: how samples are divided
 //	runner.go      Runner fits a model to each division, on several devices at once
 //	data.go        what a Runner divides: matrices, or the rows of a table
 //	score.go       Score, of a model on samples; Measures, of several models

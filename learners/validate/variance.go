@@ -22,11 +22,10 @@ type Variance struct {
 	Error    float64 // mean (f − y)² over fits and test points
 }
 
-// BiasVariance estimates bias, variance and noise of a learner of regression on simulated data.
-// draw returns samples x, their n×1 observations y, and the n×1 truth without noise. BiasVariance
-// calls draw with 0 for the test points and with 1, 2, …, fits for the training samples. The result
-// of draw must depend on nothing else. backend.Open("", backend.Config{}) opens a device. Source:
-// Geman, Bienenstock and Doursat (1992), Neural networks and the bias/variance dilemma.
+// BiasVariance estimates bias, variance and noise of a learner of regression on simulated data (Geman, Bienenstock
+// and Doursat 1992, Neural networks and the bias/variance dilemma). draw returns samples x, their n×1 observations
+// y, and the n×1 truth without noise. BiasVariance calls draw with 0 for the test points and with 1, 2, …, fits
+// for the training samples. The result of draw must depend on nothing else.
 func BiasVariance(ctx context.Context, dev backend.Device, fit learners.Fitter, fits int, draw func(round int) (x, y, truth *mat.Dense), o learners.Options) (Variance, error) {
 	if fits < 2 {
 		return Variance{}, fmt.Errorf("validate: bias-variance: at least 2 fits are needed, got %d", fits)
