@@ -27,8 +27,8 @@ var reducedBlock = 256
 const roundedNorm = 1<<15 - 64
 
 // reducedDiagonal is the lower limit for the diagonal elements of A, which are the squared norms of the rows of L.
-// The squares that underflow in float32, below 2⁻¹⁵⁰, then sum to less than 2⁻⁴⁶ of the limit in a row of a block
-// column, and the product of two steps is a normal number.
+// Squares below 2⁻¹⁵⁰ underflow in float32. In a row of a block column, these squares sum to less than 2⁻⁴⁶ of the
+// limit. The product of the quantization steps of two rows is a normal number.
 const reducedDiagonal = 0x1p-96
 
 // ReducedUnit returns an estimate of the error of the elements of LLᵀ relative to A's diagonal. The measured root

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A faultyDisk reads from data, and returns an error for the byte at the offset in the field fails.
+// A faultyDisk reads from data. It returns an error at the offset that its field fails contains.
 type faultyDisk struct {
 	data  []byte
 	fails int64

@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/host"
 )
 
-// randomCSR returns the same matrix with gaps between its rows and as a CSR without zeros. About the fraction
-// density of its elements is not 0; some are NaN or Inf.
+// randomCSR returns a matrix with gaps between its rows, and the same matrix as a CSR without zeros. The argument
+// density is the share of elements that are not 0. Some elements are NaN or Inf.
 func randomCSR(rng *rand.Rand, rows, cols int, density float64) (host.Matrix[float64], host.CSR[float64]) {
 	m := host.Matrix[float64]{Rows: rows, Cols: cols, Stride: cols + 3, Data: make([]float64, rows*(cols+3))}
 	for i := range m.Data {

@@ -101,8 +101,8 @@ for w in [np.ones(len(a["w"])), a["w"]]:
 				checkClose(t, data+" loss", loss, want.Loss, 1e-10*want.Loss) // the error of a loss is about the square of the gradient, which scikit-learn reduces below 1e-10
 				coefBound := math.Sqrt(2*excess/l.Lambda) + math.Sqrt(2*peerExcess/l.Lambda)
 				probable := math.Sqrt(excess/2) + math.Sqrt(peerExcess/2)
-				// The tolerance of b = f − wᵀx follows from the sample with the largest smallest p: f differs by
-				// at most |p − p*| divided by the smallest p.
+				// At each sample, f differs by at most |p − p*|/min(p). The tolerance of b = f − wᵀx is smallest
+				// at the sample whose min(p) is largest.
 				minProba, length := 0.0, 0.0
 				for i, p := range want.Proba {
 					if q := slices.Min(p) - probable; q > minProba {

@@ -65,8 +65,8 @@ var ofProcessor = costs{
 }
 
 // atRate returns the costs of a processor that performs the given number of operations of a large product per
-// second; 0 means processorRate. The costs of work that memory bandwidth or scalar instructions limit grow in
-// proportion to that rate.
+// second; 0 means processorRate. Costs are relative to products: the costs of work that is limited by the memory
+// or by scalar instructions are proportional to the rate.
 func (c costs) atRate(products float64) costs {
 	if products == 0 || products == c.rate {
 		return c

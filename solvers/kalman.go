@@ -64,7 +64,7 @@ func (z *sizes) kalmanCost(m markov.Model) float64 {
 	return float64(z.n) * (kalmanRow[0] + kalmanRow[1]*d*d) * float64(z.columns) * z.costs().rate
 }
 
-// kalman returns the kernel's state-space model, and true if Kalman is estimated to be faster than a factor on dev.
+// kalman returns the kernel's state-space model, and true if Kalman is estimated to be faster than factoring K on dev.
 func (p Problem) kalman(dev backend.Device) (markov.Model, bool) {
 	if dev == nil || p.checkShapes() != nil {
 		return markov.Model{}, false

@@ -60,7 +60,7 @@ func transpose(h host) host {
 	return fromFunc(h.Cols, h.Rows, func(i, j int) float64 { return h.Data[j*h.Stride+i] })
 }
 
-// op returns op(h). op is its own inverse: an operand A with op(A) = h is op(h), too.
+// op returns h or its transpose. Since op(op(h)) = h, op(h) is also the operand A for which op(A) = h.
 func op(t backend.Trans, h host) host {
 	if t == backend.Transpose {
 		return transpose(h)

@@ -195,8 +195,8 @@ type fitReport struct {
 	facts []learners.Fact // facts about the model in the order of the report
 }
 
-// A textColumn is a column of text with tf-idf features, or with more than manyFeatures indicator features, which
-// may be codes or names.
+// A textColumn is a column of text with tf-idf features, or a column with more than manyFeatures indicator features:
+// its values may be codes or names.
 type textColumn struct {
 	Column   string `json:"column"`
 	Features int    `json:"features"`

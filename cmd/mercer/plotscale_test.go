@@ -322,8 +322,8 @@ func TestManyClasses(t *testing.T) {
 	}
 }
 
-// TestFlatPicturesAreLow checks that a picture with equal scales of points in a narrow band has no empty space
-// above the title, unless --size requires it.
+// TestFlatPicturesAreLow checks pictures whose axes have the same scale and whose points lie in a narrow band: there
+// is no empty space above the title, unless --size requires it.
 func TestFlatPicturesAreLow(t *testing.T) {
 	const table = "x,y,c\n0,0,a\n3,1,b\n1,1,a\n2,0,b\n0,1,a\n3,0,b\n"
 	title := regexp.MustCompile(`(?s)x="[-0-9.]+" y="([-0-9.]+)" transform="[^"]*"\s*style="[^"]*font-size:12px">svc, linear\(\)<`)

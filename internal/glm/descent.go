@@ -61,8 +61,8 @@ func (l *logit) descend(p *point, metric metric, rate, tol float64, maxIter int,
 	}
 }
 
-// uncentered converts a gradient with respect to W and c = b + Wᵀx̄ to the gradient with respect to W and b, as a
-// change of (W, c): W changes by ∇W + x̄∇cᵀ, and c by ∇c plus x̄ᵀ times the change of W.
+// uncentered returns the change of (W, c), c = b + Wᵀx̄, for a step along the gradient with respect to W and b: W
+// changes by ∇W + x̄∇cᵀ, and c by ∇c plus x̄ᵀ times the change of W. The gradient g is with respect to W and c.
 func (l *logit) uncentered(g backend.Host[float64]) backend.Host[float64] {
 	if l.mean == nil {
 		return g

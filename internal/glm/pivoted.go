@@ -13,8 +13,8 @@ import (
 )
 
 // pivoted is the factorization K = k(X, X) = FFᵀ, up to rounding errors. F is n×r, where r is the numerical rank
-// of K. Its rows S at the pivots are a lower triangle L. f(x) = k(x, X_S)L⁻ᵀβ has the values Fβ at X and the norm
-// ‖β‖.
+// of K. The rows of F at the pivots S are a lower triangle L. For any β, the function f(x) = k(x, X_S)L⁻ᵀβ has the
+// values Fβ at X and the norm ‖β‖.
 type pivoted struct {
 	f      backend.Host[float64]
 	pivots []int // the pivots S: rows of X in the order of elimination

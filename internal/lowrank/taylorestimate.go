@@ -262,8 +262,9 @@ func sumOfSmall(list []numeric.Small) numeric.Small {
 	return sum
 }
 
-// residualByDegree splits the sample's D^-½ (K − FFᵀ) D^-½ for power number i into the terms of degree q+1, of
-// degree q+2, and of all higher degrees: the matrices parts with zeros on the diagonal, and their diagonals.
+// residualByDegree splits D^-½ (K − FFᵀ) D^-½ of the sample, where F has the Taylor terms up to the degree q =
+// t.powers[i], into the terms of degree q+1, of degree q+2, and of all higher degrees. It returns them without their
+// diagonals in parts, and the diagonals.
 func (t *taylorSample) residualByDegree(i int) (parts []numeric.Small, diagonals [][]float64) {
 	m, q := len(t.rows), t.powers[i]
 	var powers []int

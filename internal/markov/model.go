@@ -235,8 +235,8 @@ var reciprocals = func() (r [64]float64) {
 	return r
 }()
 
-// integrals returns I_0, …, I_last for s > 0, where decay2 = exp(−2s). For s > 1 it computes I_1, …, I_last from
-// I_0 by integration by parts. For smaller s this would cancel. There I_last is a series of positive terms,
+// integrals returns the integrals I_k of uᵏexp(−2u) over 0 ≤ u ≤ s for k = 0, …, last; decay2 = exp(−2s). For s > 1
+// it uses integration by parts from I_0. For smaller s, where the terms cancel, it begins with a series for I_last,
 //
 //	I_k = exp(−2s) s^(k+1) (1/(k+1) + 2s/(k+1)(k+2) + …),
 //

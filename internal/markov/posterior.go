@@ -101,8 +101,8 @@ func Faster(n, m int) bool {
 // A Posterior computes the variances of the process given its values at the points of a Line.
 type Posterior struct {
 	Line *Line
-	// filtered holds the covariance of the state at each point given the values up to this point, and information
-	// the covariance of the smoothing errors of the values from this point on. Both are n × Dim(Dim+1)/2.
+	// For each point, filtered holds the covariance of the state given the values up to this point, and information
+	// the covariance of the errors of smoothing with the later values. Both are n × Dim(Dim+1)/2.
 	filtered, information []float64
 }
 

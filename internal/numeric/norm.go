@@ -44,7 +44,7 @@ func Norm(n int, v func(i int) float64) float64 {
 	return largest * math.Sqrt(sum)
 }
 
-// Norm2 returns ‖x‖, scaled as by Norm.
+// Norm2 returns ‖x‖. Like Norm, it avoids overflow and underflow.
 func Norm2(x []float64) float64 { return Norm(len(x), func(i int) float64 { return x[i] }) }
 
 // SumRounding bounds the rounding error of a sum of n products xᵀy, relative to ‖x‖‖y‖. The result is 10√n·2⁻⁵³,

@@ -30,8 +30,8 @@ const (
 	windowEdge = 5.5
 	// windowError bounds the error of the window at its ends: erfc(windowEdge)/2 is 3.7e-15.
 	windowError = 4e-15
-	// A period is at least side + windowReach·sigma and (1 + windowSide)·side. All tested Fourier coefficients of
-	// windowed kernels were then positive; for a windowReach of 7.5 not all were.
+	// The period of a window is at least side + windowReach·sigma and (1 + windowSide)·side. All Fourier coefficients
+	// of the tested kernels were positive with windowReach = 8, but not with 7.5.
 	windowReach = 8
 	windowSide  = 1.5
 )

@@ -28,7 +28,7 @@ func sigmoid(values, sign, weight []float64) (a, b float64) {
 	return 0, constant(sign, weight)
 }
 
-// constant returns the best B for A = 0.
+// constant returns the B of Platt's sigmoid 1/(1 + exp(A·f + B)) with the smallest loss for A = 0.
 func constant(sign, weight []float64) float64 {
 	positive, negative := weightOfSigns(sign, weight)
 	high, low := positive*(positive+1)/(positive+2), negative/(negative+2)

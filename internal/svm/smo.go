@@ -375,8 +375,8 @@ func (s *smo) permitAll() {
 // violation computes v and returns the largest v of the variables that may increase, and the smallest v of the
 // variables that may decrease.
 //
-// In a ν formulation it computes both numbers for each sign, adds a constant to the v of the sign so that the two
-// numbers add to 0, and returns the numbers of the sign with the larger difference.
+// In a ν formulation, the variables of each sign have their own two numbers. violation adds a constant to all v of
+// a sign, so that the two numbers of the sign add to 0, and returns those of the sign with the larger difference.
 func (s *smo) violation() (maxV, minV float64) {
 	if s.full.nu != plain {
 		return s.separateViolation()
@@ -709,9 +709,9 @@ func (s *smo) result() (*Result, error) {
 	return res, nil
 }
 
-// duality returns the duality gap: the primal objective minus the dual objective. The primal is the smaller value
-// of those at (f, b) and at (t·f, t·b), where t is the smallest number ≥ 1 for which the hinge loss of two classes
-// is 0. Let s_i be the sign and p_i the linear coefficient of dual variable i, F_i = f(x_i), and
+// duality returns the duality gap: the primal objective at (t·f, t·b) minus the dual objective. t is 1, or for two
+// classes the smallest number ≥ 1 for which the hinge loss is 0, whichever gives the smaller objective. Let α_i be
+// dual variable i, c_i its bound, s_i its sign, p_i its linear coefficient, F_i = f(x_i), and
 // g_i = t s_i(F_i + b) + p_i. The gap is
 //
 //	½(t − 1)²‖f‖² + Σ_i max(α_i g_i, (α_i − c_i) g_i)

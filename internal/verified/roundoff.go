@@ -22,7 +22,7 @@ type Roundoff struct {
 	direct bool
 	origin []float64 // the origin for r.measures: the first point; nil for sparse points, whose origin is 0
 	roots  []float64 // upper bounds on √k(x_j, x_j)
-	// functions holds the kernel of the expansion, or the kernels of NewWaves, or none for coordinates.
+	// functions holds the kernel of f, or the kernels of NewWaves. It is empty if f is linear in the coordinates.
 	functions   []kernels.Kernel
 	waves       bool // whether NewWaves made the Roundoff
 	constant    bool // whether k(x, x) is the same number for all x

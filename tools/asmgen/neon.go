@@ -26,9 +26,9 @@ import (
 // poolRegister holds the address of the constants.
 const poolRegister = "R26"
 
-// columnsLoad and columnsStore are opcodes used only for NEON, which copy memory to a vector and a vector to
-// memory; see columnMask. Their operands are: the bits of the columns, the column of the vector's first element,
-// the size of an element, 1 if the range of columns may begin after the first column, source, and destination.
+// columnsLoad and columnsStore are opcodes for NEON only. They copy memory to a vector, and a vector to memory; see
+// columnMask. Their operands are: the mask of the columns, the column of the vector's first element, the size of
+// an element, 1 if the range of columns may begin after the first column, source, and destination.
 const (
 	columnsLoad  = "COLUMNSLOAD"
 	columnsStore = "COLUMNSSTORE"

@@ -6,8 +6,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// fewRows is the maximum number of rows for which predictions use a copy of the model on the device, which takes
-// as long as several tens of predictions.
+// fewRows is the maximum number of rows for which a predictor with a copy of the model on the device is used.
+// Making the copy takes as long as several tens of predictions.
 const fewRows = 16
 
 // ready holds the predictors of a model, one for each device, until the model is freed.
