@@ -76,12 +76,12 @@ var layers = []layer{
 	// The learners, and the solvers of their optimization problems, use gonum's matrices and BLAS vectors.
 	{folder: "internal/attempt", internal: []string{"solvers", "backend", "kernels", "internal/count"}},
 	{folder: "internal/evidence", internal: []string{"solvers", "backend", "kernels", "internal/attempt", "internal/numeric", "internal/elementary"}, external: []string{"gonum.org/v1/gonum"}},
-	{folder: "internal/glm", internal: []string{"solvers", "backend", "kernels", "internal/count", "internal/lowrank", "internal/message", "internal/numeric", "internal/run", "internal/elementary"}, external: []string{"gonum.org/v1/gonum"}},
+	{folder: "internal/glm", internal: []string{"solvers", "backend", "kernels", "internal/count", "internal/lowrank", "internal/message", "internal/numeric", "internal/run", "internal/elementary", "internal/pages"}, external: []string{"gonum.org/v1/gonum"}},
 	{folder: "internal/lsq", internal: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread", "internal/elementary"}, external: []string{"gonum.org/v1/gonum"}},
 	{folder: "internal/neighbors", internal: []string{"backend", "kernels", "internal/numeric", "internal/run", "internal/elementary"}},
 	{folder: "internal/online", internal: []string{"backend", "kernels", "internal/count", "internal/numeric", "internal/run"}, external: []string{"gonum.org/v1/gonum"}},
 	{folder: "internal/sparse", internal: []string{"backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread", "internal/elementary"}, external: []string{"gonum.org/v1/gonum"}},
-	{folder: "internal/svm", internal: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/selection", "internal/elementary"}, external: []string{"gonum.org/v1/gonum"}},
+	{folder: "internal/svm", internal: []string{"solvers", "backend", "kernels", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/selection", "internal/elementary", "internal/pages"}, external: []string{"gonum.org/v1/gonum"}},
 	// run handles cancellation and progress of long calls in solvers and learners.
 	{folder: "internal/run", internal: []string{"backend", "internal/planned", "internal/elementary"}},
 	{folder: "solvers", internal: []string{"backend", "kernels", "internal/atomicfile", "internal/band", "internal/count", "internal/flop", "internal/krylov", "internal/lowrank", "internal/markov", "internal/message", "internal/nufft", "internal/numeric", "internal/precision", "internal/rowkey", "internal/run", "internal/spectrum", "internal/stream", "internal/elementary"}},
