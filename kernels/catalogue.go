@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A Description describes a kernel that Parse knows.
+// A Description holds the name, the parameters and the formula of a kernel that Parse accepts.
 type Description struct {
 	Name       string      `json:"name"`
 	Aliases    []string    `json:"aliases,omitempty"` // other names that Parse accepts

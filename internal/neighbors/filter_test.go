@@ -20,7 +20,7 @@ import (
 func TestNearestIsExact(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, d = 5000, 3
-	rows := 300
+	rows := 1100 // more than one tile
 	if required.FewCases() {
 		rows = 60
 	}
