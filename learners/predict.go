@@ -125,10 +125,7 @@ func (p predictor) blockRows(x numeric.Points) int {
 	if x.Sparse != nil && !p.copies(x) {
 		width = x.Sparse.NNZ()/x.Rows + 1
 	}
-	minRows := 256 // large blocks, because the fixed points are packed anew for each block
-	if x.Sparse != nil && p.copies(x) && p.kernel == nil {
-		minRows = 64 // smaller blocks for cosines: the garbage collector may not have freed Predict's copy of a block when Variance copies it again
-	}
+	const minRows = 256 // large blocks, because the fixed points are packed anew for each block
 	return min(x.Rows, max(minRows, 1<<22/(width+len(p.intercept))))
 }
 
@@ -164,11 +161,12 @@ func (p predictor) inBlocks(ctx context.Context, points numeric.Points, use func
 		return use(ctx, 0, p.convert(points))
 	}
 	rows := p.blockRows(points)
-	buffer := backend.NewHost[float64](rows, points.Cols)
-	ctx = run.Beside(ctx, numeric.DensePoints(buffer).CopyBytes(rows))
+	ctx = run.Beside(ctx, numeric.DensePoints(backend.Host[float64]{Rows: rows, Cols: points.Cols}).CopyBytes(rows))
+	buffer := acquireBuffer(rows * points.Cols)
+	defer buffer.release()
 	for first := 0; first < points.Rows; first += rows {
 		block := points.Slice(first, min(rows, points.Rows-first))
-		h := buffer.View(0, 0, block.Rows, points.Cols)
+		h := backend.Host[float64]{Rows: block.Rows, Cols: points.Cols, Stride: points.Cols, Data: buffer.data[:block.Rows*points.Cols]}
 		block.Sparse.DenseTo(h)
 		if err := use(ctx, first, numeric.DensePoints(h)); err != nil {
 			return err
