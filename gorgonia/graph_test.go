@@ -272,7 +272,7 @@ func weights(t *testing.T, m model, r *rand.Rand) *tensor.Dense {
 	return random(r, f.Shape()...)
 }
 
-// simulated is nil if the device cuda/0, simulated or real, is available, and otherwise the reason why not.
+// simulated is nil if the device cuda/0 is available, simulated or real. Otherwise it is the error that prevents it.
 var simulated error
 
 func TestMain(m *testing.M) {

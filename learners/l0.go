@@ -33,21 +33,19 @@ func (l *L0) parameters() []Parameter {
 	}
 }
 
-// L0 is linear regression with few weights: f(x) = wᵀx + b with
+// L0 is linear regression with few nonzero weights: f(x) = wᵀx + b with the w and b that minimize
 //
-//	min Σ_i w_i (y_i − wᵀx_i − b)²   subject to ‖w‖₀ ≤ Support
+//	Σ_i w_i (y_i − wᵀx_i − b)²   subject to ‖w‖₀ ≤ Support
 //
-// or, with Support 0, with the penalty λ‖w‖₀, where ‖w‖₀ is the number of weights that are not 0. For up to 64
-// columns L0 searches for the best subset by branch and bound. The search takes up to two seconds for each output
-// and may be cut off; for up to 24 columns it always completes. The Fact "best subset" reports whether it
-// completed.
+// or, with Support 0, the sum plus the penalty λ‖w‖₀, where ‖w‖₀ is the number of nonzero weights. For up to 64 columns
+// L0 searches for the best subset by branch and bound. The search takes up to two seconds for each output; for up to 24
+// columns it always completes. The Fact "best subset" reports whether it completed.
 //
-// With more columns, or if the search did not complete, L0 uses a local method whose result need not be the
-// optimum. A step moves along the gradient, selects the largest weights (with a penalty: the weights whose removal
-// would raise the objective), and then minimizes over the selected weights. If MaxIter steps do not suffice, Fit
-// returns the model of the last step, and its Facts include a "warning". A step takes O(d²) operations if XᵀX is
-// formed (for n ≥ d or d ≤ 2048), otherwise O(nd), and O(s³) more for s weights. For a path, or if many columns
-// are strongly correlated, lasso is the safer choice.
+// With more columns, or if the search did not complete, L0 uses a local method whose result need not be the optimum.
+// Each step is one of iterative hard thresholding (Blumensath and Davies 2008), followed by least squares on the
+// selected columns. If MaxIter steps do not suffice, Fit returns the model of the last step, and its Facts include a
+// "warning". A step takes O(d²) operations for n ≥ d or d ≤ 2048, otherwise O(nd), and O(s³) more for s selected
+// weights. For a path, or if many columns are strongly correlated, lasso is the safer choice.
 type L0 struct {
 	Lambda      float64 // ≥ 0; used when Support is 0
 	Support     int     // ≥ 0

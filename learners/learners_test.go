@@ -180,8 +180,8 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// eachDevice runs f on every usable device except those named in except, with -short only on the best device and
-// "ref".
+// eachDevice runs f on every usable device except those named in except. With -short it runs f only on the best device
+// and the device "ref".
 func eachDevice(t *testing.T, f func(t *testing.T, dev backend.Device), except ...string) {
 	solvertest.EachDevice(t, func(t *testing.T, open solvertest.Open) { f(t, open(t, backend.Config{})) }, except...)
 }
@@ -320,8 +320,8 @@ func TestManyRows(t *testing.T) {
 	}
 }
 
-// TestLinearWithoutPenalty checks the error of a fit without a penalty if the centered K of a linear kernel is
-// singular, and that a caller of KernelRidge can follow its advice.
+// TestLinearWithoutPenalty checks the error of KernelRidge for λ = 0 if the centered K of a linear kernel is singular,
+// and that Ridge can fit the samples, as the error advises.
 func TestLinearWithoutPenalty(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y := mat.NewDense(3, 1, []float64{1, 2, 4}), mat.NewDense(3, 1, []float64{3, 5, 9})

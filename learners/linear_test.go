@@ -347,7 +347,7 @@ func TestConstraint(t *testing.T) {
 		if err != nil || m.Lambda()[0] != 0 {
 			t.Errorf("θ = 1e5: λ %v, %v", m.Lambda(), err)
 		}
-		// θ = 0 means ‖w‖² of ridge with λ = 1, in any unit of y.
+		// By default θ is ‖w‖² of ridge with λ = 1, for y in any unit.
 		for _, unit := range []float64{1e-6, 1, 1e6} {
 			scaled := mat.DenseCopyOf(y)
 			scaled.Scale(unit, y)
@@ -484,7 +484,8 @@ func TestBayesRidgeClosedForm(t *testing.T) {
 					t.Errorf("%d×%d: prior·%v has the evidence %v, not below %v", n, d, f, e, maximum)
 				}
 			}
-			// The variance is k(z, z) − k_zᵀC⁻¹k_z + noise, with k(x, z) = prior·xᵀz and k_z = k(x_i, z).
+			// For the covariance C of the targets and k(x, z) = prior·xᵀz, the variance is k(z, z) − kᵀC⁻¹k + noise
+			// with k_i = k(x_i, z).
 			z := mat.NewDense(4, d, nil)
 			for i := range 4 {
 				for p := range d {
@@ -584,7 +585,7 @@ func kkt(t *testing.T, dev backend.Device, m *learners.LinearModel, x, y *mat.De
 			slope += v * (y.At(i, 0) - f.At(i, 0))
 			norm += v * v
 		}
-		// The bound follows from the duality gap g of half the objective: ‖X(w − w*)‖ ≤ √(2g).
+		// For the duality gap g of half the objective, ‖X(w − w*)‖ ≤ √(2g), where w* is the exact solution.
 		bound := math.Sqrt(norm*tol*total) + 1e-9
 		switch w := m.Coef().At(p, 0); {
 		case w > 0:

@@ -93,9 +93,9 @@ for w in [np.ones(len(a["w"])), a["w"]]:
 					t.Fatal(err)
 				}
 				loss := fact(t, m, "loss").(float64)
-				// F is strongly convex in w, so that λ/2·‖w − w*‖² ≤ D for the minimum at w* and the excess D of
-				// F, and |p_i − p*_i| ≤ √(D/2) by Pinsker's inequality. D is at most the fraction Tol of F plus a
-				// rounding error, and for scikit-learn the difference of the two values of F more.
+				// Let D be the difference of the loss F from its minimum at w*. Because F is strongly convex, λ/2·‖w −
+				// w*‖² ≤ D; by Pinsker's inequality, each probability has an error of at most √(D/2). D is at most
+				// Tol·F plus a rounding error. For scikit-learn, D is larger by the difference of the two losses.
 				excess := (1e-13 + float64(n)*0x1p-52) * loss
 				peerExcess := excess + math.Abs(want.Loss-loss)
 				checkClose(t, data+" loss", loss, want.Loss, 1e-10*want.Loss) // the error of a loss is about the square of the gradient, which scikit-learn reduces below 1e-10

@@ -115,8 +115,8 @@ func param[T any](s State, name string) (T, error) {
 	return t, nil
 }
 
-// array returns the named array of finite numbers if it has the given shape; a negative dimension
-// allows any number except 0.
+// array returns the named array of finite numbers if it has the given shape. A negative rows or cols allows any
+// positive number.
 func (s State) array(name string, rows, cols int) (backend.Host[float64], error) {
 	h, ok := s.Arrays[name]
 	if !ok {

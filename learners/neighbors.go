@@ -19,7 +19,7 @@ type trainingSet struct {
 	classes Classes               // empty for regression
 }
 
-// decision converts the n×K sums of the classes to decision values, unless err is not nil.
+// decision converts the sums of the K classes for n points, n×K, to decision values. It returns err if err is not nil.
 func (r *trainingSet) decision(sums *mat.Dense, err error) (*mat.Dense, error) {
 	if err != nil {
 		return nil, err

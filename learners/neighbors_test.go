@@ -173,9 +173,8 @@ out.update(near=near, dist=dist, mean=r.predict(a["z"]), votes=m.predict_proba(a
 	})
 }
 
-// TestVoteDefaultWidth checks that the default sigma has a smaller leave-one-out error than the neighboring values
-// of the grid, computed by one fit for each omitted row. The targets are noise, and a wave shorter than the median
-// distance.
+// TestVoteDefaultWidth checks that no sigma of a grid has a smaller leave-one-out error than the default sigma, for
+// targets that are pure noise and for a sine wave whose length is less than the median distance.
 func TestVoteDefaultWidth(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, seed = 60, 5

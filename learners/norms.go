@@ -70,8 +70,8 @@ func noiseFacts(squares float64, weights []float64, rows, p int, intercept bool)
 	return append(facts, Fact{"log likelihood", log})
 }
 
-// expansionSquare returns ‖f‖² = αᵀKα of the first output, computed as αᵀ(y − b − λW⁻¹α), or false if rounding
-// errors dominate this product.
+// expansionSquare returns ‖f‖² = αᵀKα of the first output. By the normal equations this is αᵀ(y − b − λW⁻¹α) for the
+// diagonal matrix W of weights. The result is false if rounding errors dominate it.
 func expansionSquare(y, alpha backend.Host[float64], b, weights []float64, lambda float64) (float64, bool) {
 	sum, size := 0.0, 0.0
 	for i := range alpha.Rows {

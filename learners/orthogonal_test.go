@@ -27,10 +27,9 @@ type degenerate struct {
 
 func (d degenerate) targets() *mat.Dense { return mat.NewDense(len(d.y), 1, d.y) }
 
-// bound returns the largest difference that rounding errors may cause between the mean of the targets and the
-// values f(x_i). The residual of the normal equations is at most 20√(n+d)·2⁻⁵³‖W^½X‖‖W^½y‖, and is divided by the
-// square of the singular values of W^½X, which are equal here. Learners that solve (K + λW⁻¹)α = y add √(max w/min
-// w)·tol‖y‖.
+// bound bounds the difference between the mean of the targets and the values f(x_i) that rounding errors cause. The
+// residual of the normal equations is at most 20√(n+d)·2⁻⁵³‖W^½X‖‖W^½y‖. It is divided by the square of the singular
+// values of W^½X, which are all equal. The tolerance of learners that solve (K + λW⁻¹)α = y adds √(max w/min w)·tol‖y‖.
 func (d degenerate) bound(tol float64) float64 {
 	n, cols := d.x.Dims()
 	var features, targets, farthest float64
@@ -217,7 +216,8 @@ func TestOrthogonalTargetBesideGood(t *testing.T) {
 				if m == nil || settings["lambda"] == "" || l.name == "l0" || l.name == "lasso" {
 					continue
 				}
-				// Ridge of 2x + 1 on orthogonal columns multiplies the weight by ‖x‖²/(‖x‖² + λ).
+				// On orthogonal columns, ridge regression multiplies the weight 2 of the target 2x + 1 by ‖x‖²/(‖x‖² +
+				// λ).
 				square, mean, total := 0.0, 0.0, 0.0
 				for i := range n {
 					w := 1.0

@@ -96,7 +96,8 @@ func bound[T any](p Parameter, field *T, parse func(text string) (T, error), che
 	return converted(p, field, parse, check, func(v T) T { return v }, func(v T) T { return v })
 }
 
-// converted returns p, whose values have type V, bound to a field of type F. The functions in and out convert.
+// converted returns p bound to field. The values of p have the type V; the functions in and out convert them to and
+// from F.
 func converted[F, V any](p Parameter, field *F, parse func(text string) (V, error), check func(v V) error, in func(V) F, out func(F) V) Parameter {
 	p.field = field
 	p.store = func(v any) { *field = in(v.(V)) }
@@ -409,13 +410,14 @@ func (p Parameter) requiredInGo() Parameter {
 	return p
 }
 
-// zeroAs returns p changed to store a given 0 as v, so that a field of 0 can mean the default.
+// zeroAs returns p changed so that a given 0 is stored in the field as v. A field of 0 can then mean the default.
 func (p Parameter) zeroAs(v any) Parameter {
 	p.zero = v
 	return p
 }
 
-// refusedIf returns p with a rule about several fields. The function rule returns the violated rule, or "".
+// refusedIf returns p with a rule about several fields. The function rule returns the text of the rule if it is
+// violated, or "".
 func (p Parameter) refusedIf(rule func() string) Parameter {
 	p.refuse = rule
 	return p

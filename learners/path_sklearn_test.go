@@ -13,18 +13,18 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestPathAgainstScikitLearn compares the leave-one-out errors of a path with those of scikit-learn's RidgeCV,
-// which computes them by other closed forms: for a linear kernel with an intercept, by both methods, and for a
-// Gaussian kernel, given to scikit-learn as a square root of the kernel matrix.
+// TestPathAgainstScikitLearn compares the leave-one-out errors of a path with those of scikit-learn's RidgeCV: for a
+// linear kernel with an intercept, by two methods, and for a Gaussian kernel. scikit-learn gets a square root of the
+// Gaussian kernel matrix as features.
 //
-// The errors are e = α/g with G = K + λI, α = G⁻¹y and g = diag(G⁻¹). A perturbation of G whose norm is δ changes
-// e_i, to first order and with the unit vector u_i, by at most
+// For G = K + λI, error i is e_i = α_i/g_i with α = G⁻¹y and the diagonal g of G⁻¹. If rounding changes G by a matrix
+// of norm δ, then e_i changes to first order by at most
 //
-//	δ(‖G⁻¹u_i‖‖α‖ + |e_i|‖G⁻¹u_i‖²)/g_i
+//	δ(‖r_i‖‖α‖ + |e_i|‖r_i‖²)/g_i
 //
-// For an intercept scikit-learn adds Σw·qqᵀ to K, where q_i = √(w_i/Σw), and removes the eigenvector nearest to q.
-// This changes α_i by at most δm|q_i|‖y‖ and g_i by at most 2δm|q_i|, where m is the maximum of 1/((s+λ)|s − Σw|)
-// over the eigenvalues s. The script computes these factors of δ for each sample and λ.
+// for column r_i of G⁻¹. For an intercept, scikit-learn also adds Σw·qqᵀ to K, where q_i = √(w_i/Σw), and removes the
+// eigenvector nearest to q. This adds at most δm|q_i|(‖y‖ + 2|e_i|)/g_i, where m is the largest 1/((s+λ)|s − Σw|) for
+// an eigenvalue s of K.
 func TestPathAgainstScikitLearn(t *testing.T) {
 	x, y, weights := diabetes(t)
 	n, d := x.Dims()

@@ -97,24 +97,23 @@ func (k PerceptronKind) name() string {
 	return string(k) + "-perceptron"
 }
 
-// Perceptron learns f(x) = wᵀx + b from mistakes. For two classes, if sgn f(x_i) ≠ y_i, with sgn(0) = −1 or
-// optionally +1,
+// Perceptron learns f(x) = wᵀx + b from mistakes. For two classes, y_i = ±1, a mistake is a sample with sgn f(x_i) ≠
+// y_i. It changes the model by
 //
 //	w ← w + η y_i x_i,  b ← b + η y_i R²,  R = max_i ‖x_i‖
 //
-// Each of K classes has its own w_t and b_t. The class with the largest f_t is predicted; if several f_t are
-// equal, the first of these classes. A mistake adds the same change to w and b of the observed class and subtracts
-// it from w and b of the predicted class. With Batch m the samples of a batch are evaluated with the same w, which
-// then changes by the mean of their changes. A weight multiplies the step of its sample: w_i y_i x_i; a sample of
-// weight 0 is ignored.
+// For K > 2 classes, each class has its own w and b, and the first class with the largest f is predicted. A mistake
+// adds η x_i and η R² to w and b of the observed class, and subtracts them from w and b of the predicted class. With
+// Batch, all samples of a batch are evaluated with the same w, which then changes by the mean of their changes. The
+// weight of a sample multiplies its change; a sample of weight 0 is ignored.
 //
-// Training stops after an epoch without mistakes. On separable samples this happens after at most (2R/γ)²
-// mistakes, or (R/γ)² without an intercept, where γ is the margin of the best w of length 1 (Novikoff, 1962).
-// These bounds are multiplied by the batch size and by the ratio of the largest weight to the smallest. On other
-// samples the fit ends after Epochs epochs, and the averaged or voted kind predicts better than the last w.
+// Training stops after an epoch without mistakes. On separable samples this happens after at most (2R/γ)² mistakes, or
+// (R/γ)² without an intercept, where γ is the margin of the best w of length 1 (Novikoff, 1962). These bounds are
+// multiplied by the batch size and by the ratio of the largest weight to the smallest. On other samples the fit ends
+// after Epochs epochs, and the averaged or voted kind predicts better than the last w.
 //
-// An epoch takes O(n d C) operations for C columns of w, plus the inner products of samples in blocks. Sources:
-// Rosenblatt (1958); Freund and Schapire (1999).
+// An epoch takes O(n d C) operations for n samples, d features and C columns of w: one column for two classes, and
+// otherwise K columns. Sources: Rosenblatt (1958); Freund and Schapire (1999).
 type Perceptron struct {
 	Kind        PerceptronKind
 	NoIntercept bool    // keep b at Start; by default b is learned

@@ -11,8 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// hypotheses holds, for each sample, the w that classified the sample and the w after the sample was processed. b
-// is the last row of w.
+// hypotheses holds the matrix w of a perceptron before and after each sample. The last row of w is the intercept.
 type hypotheses struct {
 	updated  []*mat.Dense // the w after sample t was processed
 	judges   []*mat.Dense // the w that classified sample t

@@ -146,8 +146,9 @@ func (p *process) sample(ctx context.Context, dev backend.Device, m predictor, m
 	return draws, nil
 }
 
-// processFields returns the fields of the posterior of a model that has `size` basis functions; the field of λ
-// must precede them. The matrix of the posterior's factors has extraRows more rows than columns.
+// processFields returns the fields of the posterior of a model with the number of basis functions that size returns.
+// The model's fields must list λ before them. The matrix of the posterior's factors has extraRows more rows than
+// columns.
 func (p *process) processFields(size, outputs size, extraRows int, lambda *float64) []field {
 	q := &p.posterior
 	numbers := []float64{q.Weight, q.Log, q.Bound, q.ResidualTrace}

@@ -474,7 +474,7 @@ func TestPosteriorExtremes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Only b and the noise are uncertain: the variance is s²(λ/3 + λ).
+		// For three equal samples, only b and the noise are uncertain: the variance is s²(λ/3 + λ).
 		s := 1.0
 		if targets != constant {
 			s = 2 / 0.5 / 2

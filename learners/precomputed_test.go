@@ -108,9 +108,8 @@ func TestPrecomputedLearners(t *testing.T) {
 	})
 }
 
-// TestGramMatrixIsNoPoints checks that each learner with a kernel and one target refuses columns of the Gram
-// matrix in place of points for a precomputed kernel, also if the first column looks like indices of training
-// objects.
+// TestGramMatrixIsNoPoints checks that learners with a precomputed kernel refuse columns of the Gram matrix as points,
+// also if the first column could be the indices of training objects.
 func TestGramMatrixIsNoPoints(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n = 8

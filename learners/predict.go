@@ -95,8 +95,8 @@ func (p predictor) roundings(dev backend.Device) int {
 	return 0
 }
 
-// plan reports the memory that the method predictPoints takes: blocks of points and the fixed
-// matrices on the device, and their packed copies if a kernel is evaluated.
+// plan reports the memory of predictPoints: blocks of points and the fixed matrices on the device, and the copies of
+// them that a device packs to evaluate a kernel.
 func (p predictor) plan(ctx context.Context, dev backend.Device, points numeric.Points) {
 	rows, t := p.blockRows(points), len(p.intercept)
 	bytes := numeric.Total(points.PlacedBytes(dev.F64(), rows), numeric.Bytes(numeric.Elements(points.Rows+rows, t)))
@@ -116,7 +116,6 @@ func (p predictor) packing(ctx context.Context, dev backend.Device, points numer
 	if p.linear || points.Sparse != nil && !p.copies(points) {
 		return ctx
 	}
-	// One factor of a product is packed as rows, the other as columns.
 	return run.Packing(ctx, dev, (p.blockRows(points)+p.fixed[0].Rows+1)/2, points.Cols)
 }
 

@@ -163,7 +163,8 @@ func (m *FourierRidgeModel) verified() *verified.Expansion {
 	}}
 }
 
-// fourierPenalty returns λD/k(0), the penalty of the coefficients for D = pairs frequencies.
+// fourierPenalty returns λD/k(0, 0), the penalty of the coefficients of a random Fourier model with D pairs of
+// functions.
 func fourierPenalty(k kernels.Kernel, lambda float64, pairs, d int) verified.Ball {
 	zero := make([]float64, d)
 	return verified.Div(verified.Mul(verified.Exact(lambda), verified.Exact(float64(pairs))), verified.NewKernel(k).Eval(zero, zero))

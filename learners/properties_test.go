@@ -167,7 +167,8 @@ func TestCosineSeriesTendsToSinc(t *testing.T) {
 // solution if its residual is 0, and returns an error for a learning rate at which it diverges.
 func TestWidrowHoff(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
-	// By hand, with η = 1/4, the sample (1, 2) gives w = b = 1/2, and (2, 1) has the error 1 − 3/2.
+	// By hand, with η = 1/4: from w = b = 0, the sample x = 1, y = 2 gives w = b = 1/2. The error at x = 2 is then 1 −
+	// 3/2.
 	x, y := mat.NewDense(2, 1, []float64{1, 2}), mat.NewDense(2, 1, []float64{2, 1})
 	m, err := learners.LeastSquares{LMS: true, Rate: 0.25, Epochs: 1}.Fit(t.Context(), dev, x, y, learners.Options{})
 	if err != nil {

@@ -60,8 +60,8 @@ type Ridge struct {
 	UnitScale bool // s² = 1, so that the variance of the noise is λ
 }
 
-// RidgeModel is a fitted Ridge. Its facts describe the first output: ‖w‖², and for noise N(0, σ²/weight) the log
-// likelihood and the estimate ‖r‖²/(n − p) of σ² from n residuals r and p parameters.
+// RidgeModel is a fitted Ridge. Its facts describe the first output: ‖w‖² and, for noise N(0, σ²/weight), the log
+// likelihood and the estimate ‖r‖²/(n − p) of σ², with n residuals r and p parameters.
 type RidgeModel struct {
 	linear
 	solutions

@@ -95,8 +95,8 @@ func (d Description) MakeRows(task Task, texts map[string]string) (RowsFitter, e
 	return s.RowsFitter(task)
 }
 
-// RowsFitter is like Fitter, for samples that are read in passes; it returns an error for a learner without
-// FitRows. For Classification the target is an index into Options.Classes, as an Encoder with classes encodes it.
+// RowsFitter is like Fitter, for samples that are read in passes; it returns an error for a learner without FitRows.
+// For Classification the target is an index into Options.Classes.
 func (s *Settings) RowsFitter(task Task) (RowsFitter, error) {
 	if s == nil || s.d.fitter == nil {
 		_, err := s.Fitter(task)
@@ -201,7 +201,7 @@ func inMemory(dev backend.Device, learner string, k kernels.Kernel, x, y mat.Mat
 	return solvers.InMemory(points.Dense, hy, o.Weights, o.Keys), nil
 }
 
-// kernelForRows is like kernelFor, for samples that are read in passes. The argument sparse is as in
+// kernelForRows is kernelFor for samples that are read in passes. The argument sparse is the field Sparse of the
 // solvers.NystromProblem.
 func kernelForRows(ctx context.Context, k kernels.Kernel, data solvers.Rows, sparse *backend.CSR[float64], seed uint64) (kernels.Kernel, error) {
 	if k != nil {

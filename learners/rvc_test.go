@@ -80,8 +80,8 @@ func TestRVCOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Laplace's approximation of the log evidence is the maximum of log p(μ) = 8 log σ(μ) + 2 log σ(−μ) −
-		// αμ²/2, plus ½ log α − ½ log(10 σ(μ)σ(−μ) + α). A grid search finds the α of the largest evidence.
+		// In Laplace's approximation, the log evidence for a given α is 8 log σ(μ) + 2 log σ(−μ) − αμ²/2, at its
+		// maximum over μ, plus ½ log α − ½ log(10 σ(μ)σ(−μ) + α). A grid search finds the best α.
 		sigma := func(v float64) float64 { return 1 / (1 + math.Exp(-v)) }
 		maximum := math.Inf(-1)
 		const step = 1e-3
@@ -133,9 +133,9 @@ func weightsOf(m *learners.RVCModel) (count int) {
 	return count
 }
 
-// TestRVCNarrowKernel fits with a kernel so narrow that most kernel values are nearly 0. The mode of the weights
-// must be computed at most twice for each basis function, and the log evidence must exceed −259.19, which single
-// steps by the formulas of regression reach after 422 modes.
+// TestRVCNarrowKernel fits with a kernel so narrow that most kernel values are nearly 0. The mode of the weights must
+// be computed at most twice for each basis function. The log evidence must exceed −259.19, the result of an algorithm
+// that computes 422 modes.
 func TestRVCNarrowKernel(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seeds 34, 35")

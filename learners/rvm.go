@@ -156,8 +156,8 @@ func (m *RVMModel) Variance(ctx context.Context, dev backend.Device, x mat.Matri
 	return checked(m.learner, "variance", v, nil)
 }
 
-// State implements Model. Its arrays are "points", m×d, "weights", m×1, "root",
-// (m+1)×r, "intercept" and "noise", 1×1.
+// State implements Model. For m relevance vectors, d features and the factor "root" of the covariance with r columns,
+// its arrays are "points", m×d, "weights", m×1, "root", (m+1)×r, "intercept" and "noise", 1×1.
 func (m *RVMModel) State() State { return stateOf(m) }
 
 func (m *RVMModel) fields() []field {

@@ -88,8 +88,9 @@ func TestRVMEvidence(t *testing.T) {
 // constant φ_0. The second basis function is 0 at each sample.
 func TestRVMByHand(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
-		// The covariance σ²I + 11ᵀ/α of the N = 4 targets, with mean m = 2, has the eigenvalues σ² (three times)
-		// and λ = σ² + N/α. The maximum of the evidence is at σ² = 4/3 and λ = Nm² = 16.
+		// The covariance matrix of the N = 4 targets, σ²I plus 1/α in every element, has the eigenvalues σ² (three
+		// times) and λ = σ² + N/α. The targets have the mean m = 2. The evidence is largest for σ² = 4/3 and λ = Nm² =
+		// 16.
 		x, y := mat.NewDense(4, 1, nil), mat.NewDense(4, 1, []float64{1, 3, 1, 3})
 		m, err := learners.RVM{Kernel: kernels.Linear{}, Tol: 1e-14}.Fit(t.Context(), dev, x, y, learners.Options{})
 		if err != nil {
@@ -265,8 +266,8 @@ func TestRVMOfFeatures(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The evidence is quadratic in ln α and ln β near its maximum, so that their errors are about √Tol.
-			// The fixed-point iteration ends when no ln α changes by more than 1e-3.
+			// With β = 1/noise, the evidence is quadratic in ln α and ln β near its maximum, so their errors are about
+			// √Tol. The fixed-point iteration ends when no ln α changes by more than 1e-3.
 			tol := 100 * math.Sqrt(1e-13)
 			if method == learners.FixedPoint {
 				tol = 1e-2

@@ -92,8 +92,8 @@ func TestScalesDoNotEndLBFGS(t *testing.T) {
 	}
 }
 
-// TestScalesDoNotEndTheDiagonalMetric checks that L-BFGS reaches the minimum of kernel logistic regression with
-// the linear kernel for more than 4096 features, for which its metric is diagonal.
+// TestScalesDoNotEndTheDiagonalMetric checks that L-BFGS reaches the minimum for more than 4096 features, where it uses
+// a diagonal matrix to scale the gradient. The minimum is that of KernelLogistic with the linear kernel.
 func TestScalesDoNotEndTheDiagonalMetric(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")

@@ -36,7 +36,7 @@ func DefaultSigma(ctx context.Context, x mat.Matrix, weights []float64, seed uin
 	return sigma / 2, err
 }
 
-// medianDistance calls neighbors.MedianDistance, and checks that x is finite only after an error.
+// medianDistance is neighbors.MedianDistance, with a clear error if x is not finite.
 func medianDistance(ctx context.Context, x numeric.Points, weights []float64, seed uint64) (float64, error) {
 	sigma, err := neighbors.MedianDistance(ctx, x, weights, seed)
 	if err != nil {

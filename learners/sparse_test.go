@@ -355,8 +355,8 @@ func TestKernelRidgeOfSparseSamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The residuals of both fits, at most 1e-8‖y‖, change α by at most ‖r‖/λ; the intercept doubles the
-			// bound.
+			// Both fits have residuals of at most 1e-8‖y‖. They change α by at most this norm divided by λ; the
+			// intercept doubles the bound.
 			var difference mat.Dense
 			difference.Sub(m.Alpha(), want.Alpha())
 			if diff, bound := mat.Norm(&difference, 2), 4e-8*mat.Norm(y, 2); !(diff <= bound) {

@@ -55,7 +55,7 @@ func TestGradientDescentSteps(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// Each step adds several rounding errors of the size of f, which the gradient does not amplify.
+				// Each step adds a few rounding errors of f. The value size bounds |f|.
 				bound := float64(16*step) * 0x1p-52 * (1 + size) * 14
 				coef := m.Coef()
 				for j := range w {

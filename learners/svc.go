@@ -48,25 +48,24 @@ func (l *SVC) penalties() []Parameter {
 	return append(list, nu)
 }
 
-// SVC is the C-support vector machine. For two classes, y_i = ±1, the sign of f(x) + b predicts the class, with
-// the f and b that minimize
+// SVC is the C-support vector machine. For two classes, y_i = ±1, the sign of f(x) + b predicts the class, with the f
+// and b that minimize
 //
 //	½‖f‖² + C Σ_i w_i max(1 − y_i(f(x_i) + b), 0)
 //
-// This problem is equivalent to minimizing (1/n)Σ max(1 − y f, 0) + λ‖f‖² with C = 1/(2nλ). For K > 2 classes each
-// pair of classes has its own machine (one versus one). The class with the most votes is predicted; ties are
-// decided by the decision values. The result is that of LIBSVM and scikit-learn's SVC with the same C and kernel.
+// With C = 1/(2nλ) this is equivalent to minimizing (1/n)Σ max(1 − y f, 0) + λ‖f‖². For K > 2 classes each pair of
+// classes has its own machine (one versus one). The class with the most votes is predicted; ties are decided by the
+// decision values. The result is that of LIBSVM and scikit-learn's SVC with the same C and kernel.
 //
-// With Nu, SVC is the ν-support vector machine. For each pair it finds the C with which at most a fraction ν of
-// the samples, by weight, violates the margin, and at least a fraction ν are support vectors (Schölkopf, Smola,
-// Williamson and Bartlett 2000). The result is that of LIBSVM and of scikit-learn's NuSVC for the same ν. For each
+// With Nu, SVC is the ν-support vector machine (Schölkopf, Smola, Williamson and Bartlett 2000). For each pair of
+// classes it finds a C such that at most a fraction ν of the samples, by weight, violates the margin, and at least a
+// fraction ν are support vectors. The result is that of LIBSVM and of scikit-learn's NuSVC for the same ν. For each
 // pair, ν must be at most twice the fraction of the smaller class.
 //
-// For each pair, SMO (package svm) computes O(n·support) values of k. The memory is the cached rows of K and a
-// copy of x. With the linear kernel and sparse samples, dual coordinate descent solves the same problem if it is
-// expected to take less time than computing K; its duality gap is at most Tol/1000 of the objective. If classes
-// overlap, the number of support vectors is proportional to n: for tens of thousands of samples, logistic
-// regression on features, or kernel-logistic with centers, is faster.
+// For each pair of classes, SMO (sequential minimal optimization) computes O(ns) kernel values for n samples and s
+// support vectors. The memory is the cached rows of the Gram matrix K and a copy of x. With the linear kernel and
+// sparse samples, dual coordinate descent may solve the same problem; its duality gap is at most Tol/1000 of the
+// objective. If classes overlap, s is proportional to n.
 type SVC struct {
 	Kernel  kernels.Kernel // nil means the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
 	C       float64        // 0 means 1/(2nλ), or 1 if Lambda is 0
@@ -258,8 +257,8 @@ func (m *SVCModel) Predict(ctx context.Context, dev backend.Device, x mat.Matrix
 	return m.Decide(decision, proba), nil
 }
 
-// State implements Model. Its arrays are "points", m×d, "coef", m×(K−1), "counts", 1×K, "intercept", 1×K(K−1)/2,
-// "labels", and with Probabilities "sigmoid", 2×K(K−1)/2.
+// State implements Model. For m support vectors, d features and K classes its arrays are "points", m×d, "coef",
+// m×(K−1), "counts", 1×K, "intercept", 1×K(K−1)/2, "labels", and with Probabilities "sigmoid", 2×K(K−1)/2.
 func (m *SVCModel) State() State { return stateOf(m) }
 
 func (m *SVCModel) fields() []field {

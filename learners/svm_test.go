@@ -210,7 +210,7 @@ func TestSupportOptimality(t *testing.T) {
 	for i := range n {
 		b, residual := beta[x.At(i, 0)], y.At(i, 0)-f.At(i, 0)
 		sum += b
-		// y − f > ε requires β = C, and β > 0 requires y − f ≥ ε. The same holds for f − y and −β.
+		// The Karush–Kuhn–Tucker conditions are: β = C if y − f > ε; y − f ≥ ε if β > 0; and the same for f − y and −β.
 		if b < c && residual > epsilon+2*tol || b > 0 && residual < epsilon-2*tol || b > -c && residual < -epsilon-2*tol || b < 0 && residual > -epsilon+2*tol {
 			t.Fatalf("svr: row %d: β %v, residual %v", i, b, residual)
 		}
@@ -244,8 +244,7 @@ func TestSupportOptimality(t *testing.T) {
 	t.Logf("%v", o.Facts())
 }
 
-// TestSVMByHand checks that f(x) = x for two points at ±1 with k(x, z) = xz, and that the
-// objectives are the minima of the formulas.
+// TestSVMByHand checks f and the objectives of support vector machines for two points at ±1 with k(x, z) = xz.
 func TestSVMByHand(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		x, y := mat.NewDense(2, 1, []float64{-1, 1}), mat.NewDense(2, 1, []float64{3, 8})
@@ -346,9 +345,8 @@ func TestSVCCalibration(t *testing.T) {
 	}
 }
 
-// TestLambdaOfSVM checks that with lambda the model minimizes (1/n)Σ w_i loss + λ‖f‖², where n = Σw_i, by values
-// of this function near the w and b of a linear model. Its minimum is within tol of the model's value, because
-// 2λ·tol·CΣw_i = tol.
+// TestLambdaOfSVM checks that with lambda the model minimizes (1/n)Σ w_i loss + λ‖f‖², where n = Σw_i, by values of
+// this function near the w and b of a linear model. The value at the model exceeds the minimum by at most tol.
 func TestLambdaOfSVM(t *testing.T) {
 	const n, d, lambda, tol = 60, 3, 0.02, 1e-9
 	t.Log("seed 51")

@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// TestMarginOfSVC checks that the margin of two separable samples is half of their distance in the space of the
-// kernel, that a soft margin is 1/‖f‖, and that a model of three machines reports no margin.
+// TestMarginOfSVC checks that the margin of two separable samples is half of their distance in the feature space of the
+// kernel, that a soft margin is 1/‖f‖, and that a model of three classes reports no margin.
 func TestMarginOfSVC(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	two := mat.NewDense(2, 2, []float64{0, 0, 3, 4})

@@ -66,7 +66,7 @@ for name, w in (("plain", None), ("weighted", a["w"])):
 			weights []float64
 		}{{want.Plain, nil}, {want.Weighted, weights}} {
 			o := learners.Options{Weights: c.weights}
-			// Both programs stop at violations of 1e-8, and divide the decision values by a margin of about 1.
+			// Both programs end at violations of 1e-8. The decision values are divided by a number of about 1.
 			l := learners.SVC{Kernel: k, Nu: nu, Tol: 1e-8}
 			m, err := l.Fit(ctx, dev, x, binary, o)
 			if err != nil {

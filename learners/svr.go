@@ -35,14 +35,14 @@ func (l *SVR) parameters() []Parameter {
 //
 //	½‖f‖² + C Σ_i w_i max(|y_i − f(x_i)| − ε, 0)
 //
-// where ‖f‖ does not include b. Samples with |y_i − f(x_i)| < ε have β_i = 0. There is one target. SMO (package
-// svm) solves the dual, with the result of LIBSVM and scikit-learn's SVR for the same C and ε. It computes
-// O(n·support) values of k; the memory is the cached rows of K. With NoStandardize, C and ε are in units of y, as
-// in LIBSVM and scikit-learn.
+// where ‖f‖ does not include b. Samples with |y_i − f(x_i)| < ε have β_i = 0. There is one target. SMO (sequential
+// minimal optimization) solves the dual, with the result of LIBSVM and scikit-learn's SVR for the same C and ε. It
+// computes O(ns) kernel values for n samples and s support vectors; the memory is the cached rows of the Gram matrix K.
+// With NoStandardize, C and ε are in units of y, as in LIBSVM and scikit-learn.
 //
-// With Nu, SVR is ν-support vector regression: f and ε minimize the sum above plus CνΣw ε, so that at most a
-// fraction ν of the samples, by weight, has an error above ε (Schölkopf, Smola, Williamson and Bartlett 2000). The
-// result is that of LIBSVM and of scikit-learn's NuSVR for the same C and ν. The Facts include ε.
+// With Nu, SVR is ν-support vector regression (Schölkopf, Smola, Williamson and Bartlett 2000): f and ε minimize the
+// sum above plus Cνε Σ_i w_i, so that at most a fraction ν of the samples, by weight, has an error above ε. The result
+// is that of LIBSVM and of scikit-learn's NuSVR for the same C and ν. The Facts include ε.
 type SVR struct {
 	Kernel  kernels.Kernel // nil means the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
 	C       float64        // 0 means 1/(2nλ), or 1 if Lambda is 0

@@ -265,12 +265,11 @@ func (m *RidgeModel) learnPosterior(ctx context.Context, dev backend.Device, x n
 	return err
 }
 
-// Variance implements Uncertain, for a model that was fitted with Ridge.Std:
+// Variance implements Uncertain, for a model that was fitted with Ridge.Std. For the scale s² of the process it is
 //
 //	s²λ((x − x̄)ᵀ(XᵀWX + λI)⁻¹(x − x̄) + 1/Σw + 1)
 //
 // with the weighted mean x̄ of the samples and X centered; without an intercept x̄ and 1/Σw are 0.
-// Variance takes d² operations for each row of x.
 func (m *RidgeModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	p, phi, _, _ := m.linearForm()
 	return m.variance(ctx, dev, p, phi, x)

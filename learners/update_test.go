@@ -35,8 +35,8 @@ func TestUpdate(t *testing.T) {
 		Scale() []float64
 		LogLikelihood() float64
 	}
-	// tol bounds the rounding errors: the condition number is at most 90·1.5/0.2, the solution for 15 functions
-	// has 15² roundings, and the targets are below 120.
+	// tol bounds the rounding errors: the condition number is at most 90·1.5/0.2, solving for 15 basis functions takes
+	// 15² operations, and the targets are below 120.
 	const tol = 0x1p-53 * (90 * 1.5 / 0.2) * 15 * 15 * 120
 	checkEqual := func(t *testing.T, dev backend.Device, name string, got, want updatable) {
 		t.Helper()

@@ -106,8 +106,8 @@ func (f *filter) search(ctx context.Context, dev backend.Device, x numeric.Point
 	return x.Rows, nil
 }
 
-// add adds the samples first, first+1, … to r, the nearest samples of x, given the values of s for these samples
-// in float32. It returns the number of samples whose xᵀz it has evaluated in float64.
+// add adds the samples first, first+1, … to r, the nearest samples of x. The argument values holds xᵀz − zᵀz/2 for
+// these samples in float32. add returns the number of inner products that it has evaluated in float64.
 func (f *filter) add(r *nearest, x []float64, margin float64, first int, values []float32) (looked int) {
 	limit := floor(-r.limit/2 - margin)
 	for z := 0; ; z++ {
@@ -121,7 +121,7 @@ func (f *filter) add(r *nearest, x []float64, margin float64, first int, values 
 	}
 }
 
-// below is PrefixBelow for backends that are not a Searcher.
+// below implements backend.Searcher's PrefixBelow for other backends.
 func below(values []float32, bound float32) int {
 	for i, v := range values {
 		if !(v < bound) {

@@ -197,8 +197,8 @@ func (g *grid[T]) alloc(b backend.Backend[T], rows, columns int) (err error) {
 	return err
 }
 
-// forEachTile calls f for each row of x and each tile. The argument values of f holds the kernel values of the row
-// and the samples column, column+1, … of z. f is called concurrently for different rows, and with evaluate.
+// forEachTile calls f for each row of x and each tile. The argument values of f holds the kernel values of the row and
+// the samples column, column+1, … of z. Several goroutines call f and evaluate concurrently, for different rows.
 func (g *grid[T]) forEachTile(evaluate func(out, x, z backend.Matrix[T]), x, z backend.Matrix[T], f func(i, column int, values []T)) error {
 	m, d := x.Dims()
 	n, _ := z.Dims()

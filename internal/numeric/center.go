@@ -113,9 +113,9 @@ func (c Center) Values() []float64 {
 	return v
 }
 
-// NearlyCentered reports whether the absolute value of each mean is at most the standard deviation of its column,
-// from at most 511 evenly spaced rows of h. If so, sums of products may be centered after the summation, with a
-// loss of only about one bit. If c is nil, NearlyCentered uses the means of these rows.
+// NearlyCentered reports whether each column has a mean of at most its standard deviation in absolute value. It reads
+// at most 511 evenly spaced rows of h. If so, sums of products may be centered after the summation, with a loss of
+// about one bit. If c is nil, NearlyCentered computes the means of the rows that it reads.
 func (c Center) NearlyCentered(h backend.Host[float64]) bool {
 	step := max(1, h.Rows/256)
 	if c == nil {

@@ -165,7 +165,7 @@ func (s Small) tridiagonalize(ctx context.Context) (d, e, sizes []float64) {
 			continue
 		}
 		sizes[k] = size
-		// Compute p = A v and A ← A − v wᵀ − w vᵀ on the lower triangle only.
+		// Compute p = A v and A ← A − v wᵀ − w vᵀ on the lower triangle only; w replaces p.
 		clear(p[k+1:])
 		for i := k + 1; i < n; i++ {
 			row := s.Data[i*n:][:i]

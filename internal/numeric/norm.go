@@ -52,14 +52,13 @@ func Norm2(x []float64) float64 { return Norm(len(x), func(i int) float64 { retu
 // practically 1 (Higham and Mary 2019).
 func SumRounding(n int) float64 { return 10 * math.Sqrt(float64(n)) * 0x1p-53 }
 
-// ScaleOf returns the divisor for a relative residual: the norm of the right-hand side, or a larger number if
-// rounding errors dominate this norm.
+// ScaleOf returns the divisor for a relative residual: the norm of the right-hand side, or a larger number if rounding
+// errors dominate this norm.
 //
-// The elements of the right-hand side are sums. The argument terms is the norm of the vector of the sums of the
-// absolute values of their terms, or a bound on it, so that the right-hand side and a residual have the rounding
-// error unit·terms. If norm is below terms/1000, the result is at least unit·terms/max(tol, ε), because a residual
-// of tol·norm could be below its own rounding error. It is at least 2⁻¹⁰²², because smaller numbers have no
-// relative precision.
+// Each element of the right-hand side is a sum. If every summand is replaced by its absolute value, the norm of the
+// vector of these sums is at most terms, and unit·terms is the rounding error. If norm is below terms/1000, the result
+// is at least unit·terms/max(tol, ε), so that no solver must reach a residual below the rounding error. The result is
+// at least 2⁻¹⁰²², the smallest normal number.
 func ScaleOf(norm, terms, unit, tol float64) float64 {
 	if norm < terms/1000 {
 		norm = max(norm, unit*terms/max(tol, Epsilon))

@@ -98,7 +98,7 @@ func (p Points) CopyBytes(n int) int64 {
 	return Bytes(Elements(n, p.Cols))
 }
 
-// Elements returns the number of elements, rounded up, that n points store, with as many on average as those of p.
+// Elements returns the number of elements that n points store, rounded up, if they store as many on average as p.
 func (p Points) Elements(n int) int {
 	if p.Sparse == nil {
 		return n * p.Cols

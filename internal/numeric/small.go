@@ -101,7 +101,7 @@ func (s Small) Basis(tol float64) Small {
 		residual[next] = 0
 		pivots = append(pivots, next)
 	}
-	// The rows of T that belong to pivots hold L⁻ᵀ.
+	// The rows of T whose indices are in pivots are L⁻ᵀ, scaled; the other rows are 0.
 	t := NewSmall(n, len(pivots))
 	for k := range pivots {
 		column := make([]float64, len(pivots))

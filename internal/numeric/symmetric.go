@@ -199,7 +199,7 @@ type Product interface {
 	Times(q, p backend.Matrix[float64]) []float64
 }
 
-// Times implements Product. B is K with the diagonal of the factor in place of the diagonal of K.
+// Times implements Product. B is K, except that its diagonal is the diagonal of the factor.
 func (s *copyInLowerTriangle) Times(q, p backend.Matrix[float64]) []float64 {
 	s.Mul(q, p)
 	d := make([]float64, len(s.diag))

@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// splitProgress divides the progress function total among n concurrent parts; report(i) is that of part i.
+// splitProgress divides the progress function total among n concurrent parts. report(i) returns the function of part i.
 func splitProgress(n int, total func(solvers.Progress)) (report func(i int) func(solvers.Progress)) {
 	partReport := run.Parts(n, func(fraction float64) { total(solvers.Progress{Fraction: fraction}) })
 	return func(i int) func(solvers.Progress) {

@@ -35,9 +35,9 @@ type GridParams struct {
 	// SearchGrid adds the default axis of the learner, Description.Grid, unless Axes has the
 	// parameter of that axis, or a parameter that cannot be combined with it.
 	Axes []Axis
-	// Kernel is the kernel whose parameters vary. Vary, Reach and Steps have the meanings of
-	// Params, but Steps is 7 by default. nil means the Gaussian whose sigma is the median distance,
-	// or no kernel if the learner has no kernel or is linear by default.
+	// Kernel is the kernel whose parameters vary. If it is nil, the kernel is the Gaussian whose sigma is the median
+	// distance, or none if the learner has no kernel or is linear by default. Vary, Reach and Steps are as in Params,
+	// but Steps is 7 by default.
 	Kernel kernels.Kernel
 	Vary   []string
 	Reach  float64
@@ -334,9 +334,9 @@ func (par GridParams) fitAll(ctx context.Context, r validate.Runner, fits []*gri
 	return err
 }
 
-// evaluate fits the setting to the training samples. sum is the weighted sum of the squared errors of the held-out
-// samples, for classes that of the wrong predictions, and for Evidence minus the log evidence of the model; total
-// is the sum of the weights of the held-out samples.
+// evaluate fits the setting to the training samples. It returns sums over the held-out samples: sum of the weighted
+// squared errors, or for classes of the weights of the wrong predictions, and total of all weights. With the criterion
+// Evidence, sum is minus the log evidence of the model.
 func (par GridParams) evaluate(ctx context.Context, s *Setting, v validate.Fit) (sum, total float64, err error) {
 	dev, p, o := v.Device, v.Part, v.Options
 	m, err := s.Fit(ctx, dev, p.Train.X, p.Train.Y, o)

@@ -119,8 +119,8 @@ func TestGridScoresAreThoseOfTheFolds(t *testing.T) {
 	}
 }
 
-// TestGridOfALearner checks that without axes the grid is the default grid of the learner, for example from the
-// smallest λ of lasso at which all weights are 0.
+// TestGridOfALearner checks the default grid of svr, and that 1× for lasso is the smallest λ at which all weights are
+// 0.
 func TestGridOfALearner(t *testing.T) {
 	r := validate.Runner{Data: gridData(false, nil), Devices: []backend.Device{backendtest.Device(t, "ref")}}
 	settings, err := tuning.SearchGrid(t.Context(), r, tuning.GridParams{Learner: "svr", Steps: 3, Folds: 3})

@@ -42,7 +42,7 @@ func newSpace(k kernels.Kernel, names []string, reach float64) (*space, error) {
 	return s, nil
 }
 
-// isLength reports whether a name is sigma, sigma[2] or 1.sigma.
+// isLength reports whether a name is that of a length scale, such as sigma, sigma[2] or 1.sigma.
 func isLength(name string) bool {
 	name = name[strings.LastIndexByte(name, '.')+1:]
 	return name == "sigma" || strings.HasPrefix(name, "sigma[")
