@@ -86,7 +86,7 @@ func (c CenterChoice) flops(n, d int) float64 {
 	return 0
 }
 
-// choose returns p.Centers, or the centers that the rule chooses, and count samples for Falkon's preconditioner.
+// choose returns p.Centers or the centers of p.Choice, and in q a sample of count rows for Falkon's preconditioner.
 func (p NystromProblem) choose(r *streamRun, count int) (centers backend.Host[float64], q stream.Sampled, err error) {
 	n, d, _ := p.Data.Dims()
 	m, size := p.Choice.sizes(n)

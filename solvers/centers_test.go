@@ -75,8 +75,8 @@ func TestEachSampleIsEquallyLikelyToBeCenter(t *testing.T) {
 				counts[position[sampled.Row(i)[0]]]++
 			}
 		}
-		// The counts of two samples have the covariance −seeds·p(1−p)/(n−1), hence the divisor
-		// seeds·p(1−p)·n/(n−1).
+		// Because samples are drawn without replacement, the covariance matrix of the counts is seeds·p(1−p)·n/(n−1)
+		// times the centering matrix. The statistic is divided by this factor.
 		p, statistic := float64(m)/n, 0.0
 		for _, c := range counts {
 			statistic += (c - seeds*p) * (c - seeds*p) / (seeds * p * (1 - p)) * (n - 1) / n

@@ -373,8 +373,8 @@ type conjugate[T backend.Float] struct {
 }
 
 const (
-	// A solve ends when the residual has not decreased for patience iterations, because long plateaus are common in
-	// ill-conditioned systems. A larger estimated number of iterations replaces patience, up to maxPatience.
+	// A solve ends when the residual has not decreased for patience iterations, or for the estimated number of
+	// iterations if that is larger, up to maxPatience. Ill-conditioned systems often have long plateaus.
 	patience    = 500
 	maxPatience = 5000
 )

@@ -126,7 +126,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumePasses is TestResume for a method that reads the samples in passes, of other block sizes in each run.
+// TestResumePasses is TestResume for a method that reads the samples in passes. The block sizes differ between runs.
 func TestResumePasses(t *testing.T) {
 	p, _ := slow(300, 2)
 	dev := backendtest.Device(t, "ref")

@@ -160,7 +160,7 @@ func factorOf(a numeric.Symmetric[float64]) (largest float64, err error) {
 	return largest, numeric.RoundedPivot(pivots, diagonal)
 }
 
-// failed adds advice to the error of a matrix that is not positive definite, with its largest diagonal element.
+// failed adds advice to the error of a matrix that is not positive definite. largest is its largest diagonal element.
 func (f *Cholesky) failed(operation string, err error, largest float64) error {
 	var pivot *backend.PivotError
 	switch {
@@ -399,9 +399,8 @@ func (f *Cholesky) reserve(n int) error {
 	return nil
 }
 
-// Remove removes sample i, counted from 0, and the indices of later samples decrease by 1. It takes 3(n−i)²
-// operations on the processor. With S the trailing triangle of L from row i+1 on and v column i of L below the
-// diagonal, plane rotations compute the factor of SSᵀ + vvᵀ (Gill, Golub, Murray, Saunders 1974, method C1).
+// Remove removes sample i, counted from 0, and the indices of later samples decrease by 1. It takes 3(n−i)² operations
+// on the processor, by plane rotations (Gill, Golub, Murray and Saunders 1974, method C1).
 func (f *Cholesky) Remove(ctx context.Context, i int) error {
 	unlock, err := f.lock("remove", true)
 	if err != nil {

@@ -18,7 +18,7 @@ const (
 	sparseFeature = 3.0
 	// readByte is the cost of reading a byte of a matrix that is multiplied by one vector, at 22 GB/s.
 	readByte = 4.5
-	// hostElement is the cost of the host's work for each element of a pivot's column.
+	// hostElement is the cost on the host of an element of a column in the pivoted Cholesky factorization.
 	hostElement = 15.0
 	// hostMonomial is the cost of an element of F (lowrank.Preconditioner) on the host: 5.7 ns on one core.
 	hostMonomial = 300.0

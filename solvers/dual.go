@@ -195,7 +195,7 @@ func (w *work) checkPivots(pivots, diagonal []float64, unit float64) error {
 	})
 }
 
-// sufficientLambda returns a λ that makes every pivot exceed its rounding error, for the matrix's diagonal.
+// sufficientLambda returns a λ for which every pivot of a matrix with this diagonal exceeds its rounding error.
 func (w *work) sufficientLambda(diagonal []float64) float64 {
 	largest := 0.0
 	for _, v := range diagonal {

@@ -24,8 +24,8 @@ import (
 // includes Σ_i (w_i − 1) ln λ + ln w_i for the repetitions.
 type Evidence struct {
 	Log float64
-	// Scale is s² of each output: with EvidenceParams.FitScale the value y_jᵀC⁻¹y_j/N that maximizes Log, or 1 if
-	// that value is 0; otherwise 1.
+	// Scale is s² of each output. With EvidenceParams.FitScale it is y_jᵀC⁻¹y_j/N, which maximizes Log. If this value
+	// is 0, or without FitScale, it is 1.
 	Scale []float64
 	// Gradient holds a derivative of Log for each parameter of kernels.Params, then ∂Log/∂ln λ. The
 	// derivative is ∂Log/∂ln θ for a parameter θ whose field Log is set, and ∂Log/∂θ otherwise.
@@ -342,8 +342,8 @@ func lengthScales(k kernels.Kernel) []float64 {
 	return g.Sigmas
 }
 
-// newScaleSums returns nil if scaleSums does not apply: for other kernels, sparse samples, devices that do not work
-// in Go memory, and features with |u_ip| > maxScaled.
+// newScaleSums returns nil if scaleSums does not apply: for kernels without several length scales, sparse samples,
+// devices that do not work in Go memory, and features with a scaled range above 2·maxScaled.
 func newScaleSums(f *covariance, width int) (*scaleSums, error) {
 	sigmas := lengthScales(f.s.Kernel)
 	wrap, n, d := numeric.Wrapper(f.Dev), f.s.n, f.s.d
@@ -460,11 +460,11 @@ func NewUncertainty(ctx context.Context, dev backend.Device, p Problem, limit in
 
 // Variance returns the posterior variance of the latent function of the Gaussian process at each row z of points:
 //
-//	k(z, z) − k_zᵀ(K + λW⁻¹)⁻¹k_z,  k_z = k(X, z)
+//	k(z, z) − k_zᵀ(K + λW⁻¹)⁻¹k_z,  k_z = k(X, z),  W = diag(weights)
 //
-// It excludes the noise λ of a new target (Rasmussen and Williams 2006, equation 2.26), and takes n² operations for
-// each point, or O(log n) with a state-space model. A difference that rounding makes negative becomes 0. The error
-// of a variance is at most about 2⁻⁵² k(z, z) times the condition number of K + λW⁻¹.
+// It excludes the noise λ of a new target (Rasmussen and Williams 2006, equation 2.26). Each point takes n² operations,
+// or O(log n) with a state-space model. The rounding error is at most about 2⁻⁵² k(z, z) times the condition number of
+// K + λW⁻¹; a negative result becomes 0.
 func (u *Uncertainty) Variance(ctx context.Context, dev backend.Device, points backend.Points, limit int64) ([]float64, error) {
 	if u == nil || u.s == nil {
 		return nil, errors.New("solvers: variance: the Uncertainty was not made by NewUncertainty")

@@ -313,8 +313,8 @@ func TestMixedOfNothing(t *testing.T) {
 	}
 }
 
-// TestPreconditionerOfTinyLambda uses a λ below about ε‖K‖. The preconditioner FFᵀ + λI must have correct digits
-// also for vectors v with a small Fᵀv, and take at most twice the iterations without a preconditioner.
+// TestPreconditionerOfTinyLambda checks that a preconditioner FFᵀ + λI with a tiny λ at most doubles the number of
+// iterations: it must remain accurate for vectors v with a small Fᵀv.
 func TestPreconditionerOfTinyLambda(t *testing.T) {
 	const n = 150
 	r := rand.New(rand.NewPCG(1, 0))

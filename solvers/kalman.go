@@ -125,7 +125,7 @@ func kalmanEvidence(ctx context.Context, dev backend.Device, m markov.Model, p P
 	return e, nil
 }
 
-// refused adds the name of the function to an error of a filter.
+// refused adds the name of the operation to an error of the Kalman filter.
 func (s *samples) refused(operation string, err error) error {
 	if errors.Is(err, backend.ErrNotPosDef) {
 		return s.explain(err)

@@ -29,7 +29,7 @@ func TestKalman(t *testing.T) {
 	solvertest.Run(t, solvertest.Suite{Method: solvers.Kalman, Features: 1, Kernels: markovian})
 }
 
-// withZeros returns x with a second feature that is always 0. Kalman does not accept it, and Solve stores K.
+// withZeros returns x with a second feature that is always 0. Solve then stores K, because Kalman needs one feature.
 func withZeros(x backend.Host[float64]) backend.Host[float64] {
 	padded := backend.NewHost[float64](x.Rows, 2)
 	for i := range x.Rows {
@@ -302,7 +302,7 @@ func TestKalmanMatchesScikitLearn(t *testing.T) {
 		t.Run(fmt.Sprint(want.nu), func(t *testing.T) {
 			near := func(name string, got, want, scale float64) {
 				t.Helper()
-				// The condition number is at most n/λ. The factor 2 accounts for both programs.
+				// The condition number is at most n/λ. The factor 2 is for the rounding errors of the reference values.
 				if d := math.Abs(got - want); !(d <= 2*n/lambda*n*0x1p-52*scale) {
 					t.Errorf("%s: got %v, want %v: difference %.3g", name, got, want, d)
 				}

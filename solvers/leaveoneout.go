@@ -11,14 +11,14 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// LeaveOneOut computes the fit without each sample from one solution of (K + λW⁻¹)α + b·1 = y. Let A be K + λW⁻¹,
-// bordered by ones if there is an intercept, and B = A⁻¹. The fit f₋ᵢ without sample i and its error c_i at sample
-// i are
+// LeaveOneOut computes leave-one-out fits from the solution of (K + λW⁻¹)α + b·1 = y for all samples. Let B be the
+// inverse of K + λW⁻¹, bordered by ones if there is an intercept. The fit f₋ᵢ without sample i, and its error c_i at
+// this sample, are
 //
 //	y_i − f₋ᵢ(x_i) = c_i = α_i/B_ii,    f₋ᵢ(x) = f(x) − c_i (B [k(X, x); 1])_i
 //
-// (Barber, Candès, Ramdas and Tibshirani 2021, Annals of Statistics 49, section 5). LeaveOneOut stores what an
-// Uncertainty stores. Several goroutines may call its methods at the same time.
+// (Barber, Candès, Ramdas and Tibshirani 2021, Annals of Statistics 49, section 5). It takes the memory of an
+// Uncertainty. Several goroutines may call the methods at the same time.
 type LeaveOneOut struct {
 	u        *Uncertainty
 	diagonal []float64 // B_ii
@@ -192,7 +192,7 @@ func (l *LeaveOneOut) border(b backend.Host[float64]) {
 	}
 }
 
-// pointValues limits the kernel values of more than one point that Influence stores with a state-space model.
+// pointValues limits the number of kernel values that Influence computes at once with a state-space model.
 const pointValues = 1 << 22
 
 // placeOn places X and the factor, if there is one, on dev, and reserves memory for extraElements(n, d, t).

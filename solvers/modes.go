@@ -67,7 +67,7 @@ type series struct {
 func (s series) empty() bool { return s.m == nufft.Axes{} }
 
 const (
-	// innerContraction is the largest allowed ratio of ‖K − ΦΦᴴ‖ to λ/max w, the residual's factor in a step.
+	// innerContraction is the largest ratio of ‖K − ΦΦᴴ‖ to λ/max w. A step multiplies the residual by this ratio.
 	innerContraction = 0.03
 	// boxSample is the number of samples that are used to estimate concentration.
 	boxSample = 20000
@@ -115,7 +115,7 @@ func modesEstimate(z *sizes, par Params) (estimate, error) {
 			continue
 		}
 		candidate := z.modesOf(choice, par)
-		// Residuals with the exact K may take twice the time: only they give proven error bounds of predictions.
+		// Only residuals with the exact K give proven error bounds of predictions: other ways must take half the time.
 		cost := candidate.cost
 		if !variant.exact {
 			cost *= 2
@@ -136,7 +136,7 @@ func modesEstimate(z *sizes, par Params) (estimate, error) {
 	return best, nil
 }
 
-// modesWays lists the ways to compute residuals. rounds is the planned number of rounds with middle modes.
+// modesWays lists the ways to compute residuals: by the exact K or not, and after how many rounds with middle modes.
 var modesWays = []struct {
 	exact  bool
 	rounds int
@@ -219,7 +219,7 @@ func (b *box) concentrated(h float64) float64 {
 	return c
 }
 
-// modes returns the choice for one element of modesWays. It fails if a feature needs more than modesPerAxis modes.
+// modes plans the modes for one of modesWays. It returns an error if the index of a mode would exceed modesPerAxis.
 func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds int) (c modesChoice, err error) {
 	c.Density, c.exact, c.center, c.gain = s, exact, b.center, innerContraction
 	smallest := z.p.Lambda
@@ -290,7 +290,7 @@ func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds
 	}
 	remaining := func(w float64) float64 { return spread(w) * s.At(w) / smallest }
 	c.cutoff = min(inner, spectrum.Decreasing(func(w float64) bool { return remaining(w) <= 1 }, initial))
-	// ΦᴴΛ⁻¹Φ has at most n nonzero eigenvalues.
+	// The rank of ΦᴴΛ⁻¹Φ is at most n, so that a preconditioner of larger order would not help.
 	limit := min(lowUnknowns, max(z.n, 500))
 	for c.order = limit + 1; c.order > limit; c.cutoff *= 0.97 {
 		c.order = c.lowOrder(c.cutoff, limit)
@@ -476,13 +476,13 @@ type modal struct {
 	middle, outer *approximation // nil if there are no middle or no outer modes
 }
 
-// An approximation multiplies by the kernel matrix of a Fourier series.
+// An approximation multiplies by the matrix of a kernel that is given by its Fourier series.
 type approximation struct {
 	plan *nufft.Plan
 	f    []float64 // Fourier coefficients of the kernel
 }
 
-// widened is a modal with products by the outer modes in place of the exact K.
+// widened is a modal that multiplies by the outer modes instead of the exact K.
 type widened struct{ *modal }
 
 func (w *work) newModes(c modesChoice) (inner, error) {
@@ -588,7 +588,7 @@ func (m *modal) load(v backend.Host[float64], j int) {
 	}
 }
 
-// store sets column j of v to D times m.modes, in the format that load reads.
+// store sets column j of v to the products of m.modes and m.scale, in the format that load reads.
 func (m *modal) store(v backend.Host[float64], j int) {
 	h := m.c.inner.Half()
 	for index, d := range m.scale {
@@ -694,7 +694,7 @@ func (m *modal) correct(h backend.Host[float64], goal []float64) error {
 	goals := make([]float64, columns)
 	column := make([]float64, rows)
 	for j := range columns {
-		// The residual of the samples is Φ times the residual of the unknowns β, and ‖Φ‖² ≈ c.largest.
+		// Φ maps the residual of the unknowns β to the residual of the samples, and ‖Φ‖² ≈ c.largest.
 		size := numeric.Norm(rows, func(i int) float64 { return h.Row(i)[j] })
 		goals[j] = max(goal[j], innerContraction*size) / math.Sqrt(m.c.largest)
 		for i := range column {
@@ -766,9 +766,9 @@ func (m widened) multiplyByK(v backend.Host[float64]) {
 	m.outer.multiply(m.w.Ctx, v, func(i, j int, f float64) { v.Row(i)[j] = f })
 }
 
-// lowModes is the preconditioner for the matrix I + ΦᴴΛ⁻¹Φ (see Modes): the Cholesky factor of the block for the
-// modes of lowest frequency, and I for all other modes. If the eigenvalues of the other block are at most 1+g, the
-// condition number is at most about 4(1+g).
+// lowModes is the preconditioner for the matrix I + ΦᴴΛ⁻¹Φ (see Modes): the Cholesky factor of the block for the modes
+// of lowest frequency, and I for all other modes. If the eigenvalues of the block for the other modes are at most 1+g,
+// the condition number of the preconditioned matrix is at most about 4(1+g).
 type lowModes struct {
 	m      *modal
 	list   []lowMode
@@ -801,7 +801,7 @@ func (c modesChoice) lowOrder(omega float64, limit int) int {
 	return order
 }
 
-// modesWithin lists one mode of each conjugate pair with 0 < ‖ω‖ ≤ omega.
+// modesWithin lists one mode of each conjugate pair whose frequency has a norm above 0 and at most omega.
 func (c modesChoice) modesWithin(omega float64) iter.Seq[[3]int] {
 	return func(yield func(k [3]int) bool) {
 		var limit nufft.Axes

@@ -87,18 +87,18 @@ type StreamResult struct {
 	Posterior *Posterior
 	// Sums is nil unless Normal computed the solution and its residual in one pass.
 	Sums *Sums
-	// Gradient, if StreamParams.Gradient is set, holds derivatives with respect to the kernel's parameters, then ln
-	// λ, as in Evidence.Gradient. For centers it differentiates Posterior.Bound with constant centers. For Fourier
-	// features it differentiates Posterior.Log, where each frequency is a constant random number divided by the
+	// Gradient, if StreamParams.Gradient is set, holds derivatives with respect to the kernel's parameters, then ln λ,
+	// as in Evidence.Gradient. For centers, they are derivatives of Posterior.Bound with fixed centers. For Fourier
+	// features, they are derivatives of Posterior.Log, where each frequency is a fixed random number divided by the
 	// length scale (Lázaro-Gredilla and others 2010).
 	Gradient []float64
 }
 
-// SolveNystrom solves p on dev in passes over its samples; it does not store k(X, c). Its memory grows with M²
-// rather than with n. A device with its own memory stores the samples if they fit.
+// SolveNystrom solves p on dev in memory that grows with M², where M is the number of centers, rather than with n. It
+// reads the samples in several passes. A device with its own memory stores the samples if they fit.
 //
-// It returns an error for the same inputs as Solve. If it does not reach Tol, it returns a *ConvergenceError
-// together with the best solution that it found.
+// It returns an error for the same inputs as Solve. If it does not reach Tol, it returns a *ConvergenceError together
+// with the best solution that it found.
 func SolveNystrom(ctx context.Context, dev backend.Device, p NystromProblem, par StreamParams) (*StreamResult, error) {
 	if p.Data != nil && p.Sparse == nil { // report the host memory of a piece of the samples and of the centers
 		n, d, _ := p.Data.Dims()

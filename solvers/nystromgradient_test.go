@@ -322,7 +322,7 @@ func TestFourierGradientOfKernels(t *testing.T) {
 					}
 					return res.Posterior.Log
 				}
-				// The truncation error of the difference of fourth order for h is a sixteenth of that for 2h.
+				// The difference fourth has an error of order h⁴: its error for h is a sixteenth of its error for 2h.
 				fourth := func(h float64) float64 { return (8*(value(h)-value(-h)) - (value(2*h) - value(-2*h))) / (12 * h) }
 				const h = 1.0 / 4096
 				want := fourth(h)

@@ -11,9 +11,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestResidualOfOrthogonalTarget fits the target x² at points x symmetric about 0, for which XᵀWy is only a
-// rounding error. Solve, SolveEach and every path method must report a small residual, but ‖XᵀW(y − Xw) −
-// λw‖/‖XᵀWy‖ for a second target that is far from orthogonal.
+// TestResidualOfOrthogonalTarget fits the target x² at points x symmetric about 0, for which XᵀWy is only a rounding
+// error, and a second target. Solve, SolveEach and every path method must report a small residual.
 func TestResidualOfOrthogonalTarget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed = 20261125

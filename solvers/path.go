@@ -175,7 +175,7 @@ func NewPath(ctx context.Context, dev backend.Device, p Problem, par PathParams)
 	return path, nil
 }
 
-// pathStage is the only stage in the progress of a path. At may be called again and never reports the fraction 1.
+// pathStage is the only stage of a path's progress. Its fraction remains below 1, because At may be called again.
 const pathStage = "path"
 
 // At returns one point for each of lambdas, all ≥ 0, in the given order. If there is no solution for a λ, At sets

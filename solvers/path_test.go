@@ -190,7 +190,7 @@ func compareEvidence(t *testing.T, dev backend.Device, name string, p solvers.Pr
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	// The condition number is at most n·100/λ.
+	// The condition number of K + λW⁻¹ is at most 100n/λ.
 	if tol := 1e4 * 0x1p-52 * float64(p.X.Rows*p.X.Rows) / point.Lambda; math.Abs(point.Evidence-e.Log) > tol*(1+math.Abs(e.Log)) {
 		t.Errorf("%s λ=%g: evidence %v, want %v", name, point.Lambda, point.Evidence, e.Log)
 	}
@@ -218,7 +218,7 @@ func comparePoint(t *testing.T, what string, p solvers.Problem, point solvers.Pa
 	}
 	near("freedom", point.DegreesOfFreedom, freedom, n)
 	for j := range p.Y.Cols {
-		// The error bound is relative to the norm of the bordered solution (α, b), which b may dominate.
+		// The error bound is relative to the norm of (α, b), and b may be much larger than α.
 		norm := mat.Norm(alpha.ColView(j), 2)
 		whole := 1.0
 		if norm > 0 {

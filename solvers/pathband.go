@@ -326,7 +326,7 @@ func (s *samples) finishPoint(point *PathPoint, fit, alpha, coef backend.Host[fl
 	}
 }
 
-// pathResidual returns Result.Residual of the dual system for centered targets. It overwrites fit = Kα.
+// pathResidual returns the residual (see Result.Residual) of a solution for centered targets. It overwrites fit = Kα.
 func (s *samples) pathResidual(point *PathPoint, fit, alpha backend.Host[float64]) float64 {
 	targets, sums := backend.NewHost[float64](1, s.t), make([]float64, s.t)
 	for i := range s.n {

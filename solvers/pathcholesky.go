@@ -129,8 +129,8 @@ func (p *pathBase) targets(s *samples) backend.Host[float64] {
 	return h
 }
 
-// score computes the scores from sol = C⁻¹[y 1] and from diag, the diagonal of C⁻¹. It overwrites sol with α, and
-// diag with the diagonal of G (see Path).
+// score computes the scores from sol = C⁻¹[y 1] and from diag, the diagonal of C⁻¹, where C = K + λW⁻¹. It overwrites
+// sol with α, and diag with the diagonal of G (see Path).
 func (p *pathBase) score(s *samples, point *PathPoint, sol backend.Host[float64], diag []float64) {
 	point.Intercept = make([]float64, s.t)
 	if s.Intercept {

@@ -13,14 +13,14 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// pathPrimal follows the path of a linear kernel by X̃ᵀX̃ = QBQᵀ of order d, where X̃ is W^½(X − x̄) with an
-// intercept, otherwise W^½X. With ỹ = W^½y,
+// pathPrimal computes the path of a linear kernel from X̃ᵀX̃ = QBQᵀ of order d. X̃ is W^½(X − x̄) with an intercept,
+// otherwise W^½X. With ỹ = W^½y and B + λI = LLᵀ, the coefficients w, the residuals r and the leave-one-out errors e
+// are
 //
-//	w = Q(B + λI)⁻¹QᵀX̃ᵀỹ,  r = ỹ − X̃w,  h_i = ‖L⁻¹Qᵀx̃_i‖²,  B + λI = LLᵀ
-//	e_i = r_i / √w_i (1 − h_i),  tr H = d − λ tr (B + λI)⁻¹
+//	w = Q(B + λI)⁻¹QᵀX̃ᵀỹ,  r = ỹ − X̃w,  e_i = r_i / (√w_i (1 − h_i)),  h_i = ‖L⁻¹Qᵀx̃_i‖²
 //
-// H maps ỹ to the fitted values. An intercept adds w_i/Σw to each h_i and 1 to tr H. No formula divides by λ, and λ
-// = 0 gives least squares.
+// where w_i is the weight of sample i. The degrees of freedom are tr H = d − λ tr (B + λI)⁻¹. An intercept adds w_i/Σw
+// to each h_i and 1 to tr H. λ may be 0.
 type pathPrimal struct {
 	pathBase
 	q       *band.Solver

@@ -173,8 +173,8 @@ func TestPathHopelessLambda(t *testing.T) {
 	}
 }
 
-// TestPathWorkersAndMemory checks that the number of workers changes no bit, that the memory in use is near the
-// planned memory, and that Close frees it.
+// TestPathWorkersAndMemory checks that the number of workers does not change a bit of the result, that the memory in
+// use is near the planned memory, and that Close frees it.
 func TestPathWorkersAndMemory(t *testing.T) {
 	rng := pathRandom(t)
 	for _, c := range []struct {

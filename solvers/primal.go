@@ -436,7 +436,7 @@ func sparsePrimalEstimate(z *sizes) (estimate, error) {
 		settings: sparsePrimal{},
 		stages:   []stage{{"solve", sparsePrimalProducts * products}},
 		cost:     sparsePrimalProducts * 4 * float64(z.p.Sparse.NNZ()) * float64(z.t) * z.costs().thin,
-		// Xp and p are on the device. The other vectors are in Go memory.
+		// The search direction p and Xp are on the device. The other vectors are in Go memory.
 		bytesOf: func(n int) int64 {
 			return numeric.Total(z.bytesOfX(n), numeric.Bytes(numeric.Total(numeric.Elements(3*n, z.t), numeric.Elements(8*z.d, z.t), int64(2*z.d))))
 		},

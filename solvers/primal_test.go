@@ -128,7 +128,7 @@ func TestPrimalRSS(t *testing.T) {
 				}
 				want += weight(i) * r * r
 			}
-			// A residual has at most d + 4 roundings of numbers below 100, and a sum of n squares has n.
+			// A residual has at most d + 4 roundings of numbers below 100. The sum of n squares adds n roundings.
 			if tol := float64(c.n+100*(c.d+4)) * 0x1p-53; !(math.Abs(got-want) <= tol*want) {
 				t.Errorf("%d×%d: output %d: the sum of squares is %v, want %v", c.n, c.d, j, got, want)
 			}

@@ -27,7 +27,7 @@ import (
 // − δb·z, where δb makes 1ᵀ(α + δα) = 0. The error of an inaccurate z causes a residual that is mostly a multiple
 // of the vector 1, because A has a large eigenvalue along 1. A change of b removes this multiple.
 
-// An inner solver solves A D = R approximately.
+// An inner solver solves AD = R approximately for the correction D of a solution with the residual R.
 type inner interface {
 	// solve overwrites r, n×c on the device, with an approximation of A⁻¹r. The norm of each column of r is near 1
 	// or 0. An iterative solver may stop when the residual of column j has at most the norm goal[j].
@@ -52,7 +52,7 @@ type inner interface {
 type fallback struct {
 	method Method
 	text   string // description for Result.Fallback
-	// gain is the factor by which each round must reduce the residual; 0 means 2 after the first round.
+	// gain, if positive, is the factor by which each round must reduce the residual. After the first round, it is ≥ 2.
 	gain float64
 	make func() (inner, error)
 }
@@ -535,7 +535,7 @@ func (f *refinement) complete(err error) error {
 	if err := f.finish(); err != nil {
 		return err
 	}
-	// Rounding α to float64 adds a residual of ε‖A‖‖α‖ ≤ ε(tr K + λ)‖α‖.
+	// Rounding α to float64 adds a residual of about ε‖K + λI‖‖α‖, which is at most ε(tr K + λ)‖α‖.
 	s := f.w.s
 	trace := 0.0
 	for i := range s.n {

@@ -48,7 +48,7 @@ func (p Problem) width() int {
 // linear reports whether each method computes weights of the features. For sparse samples only Primal does.
 func (p Problem) linear() bool { return isLinear(p.Kernel) && p.Sparse == nil }
 
-// Method names a way to solve a Problem; plan.go lists them.
+// Method names a way to solve a Problem; plan.go lists the methods.
 type Method string
 
 // Auto chooses the method with the lowest estimated time that fits in memory.

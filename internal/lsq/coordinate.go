@@ -226,8 +226,8 @@ func (c *coordinate) newton(s *lassoState, mu float64, active []int) (zero int, 
 	return zero, len(crossed) == 0
 }
 
-// alongNull minimizes ‖w‖₁ along each null direction of the factor, a change z of the weights of active with
-// Xz = 0. Sweeps converge slowly along z. The minimum makes a weight 0, which remains 0 in the later directions.
+// alongNull minimizes ‖w‖₁ along each null direction of the factor: a change z of the active weights with Xz = 0.
+// Sweeps converge slowly along z. Each minimization makes one weight 0, and later directions do not change this weight.
 // alongNull reports whether a weight has become 0.
 func (c *coordinate) alongNull(s *lassoState, active []int) (zeroed bool) {
 	directions := c.factor.null()
@@ -327,8 +327,8 @@ func (c *coordinate) moved(s *lassoState, p int, delta float64) {
 	}
 }
 
-// sweep minimizes over each weight of the list in turn and returns Σ‖x_p‖²δ_p², which is about
-// twice the decrease of the objective, and the number of weights that have changed.
+// sweep minimizes over each weight of the list in turn. gain is about twice the decrease of the objective, and changes
+// is the number of weights that have changed.
 func (c *coordinate) sweep(s *lassoState, mu float64, list []int) (gain float64, changes int) {
 	for _, p := range list {
 		norm := c.diagonal[p]

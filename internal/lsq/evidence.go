@@ -33,7 +33,7 @@ type Posterior struct {
 	Noise   []float64             // σ² of each output
 }
 
-// Offsets returns −Vx̄, where V holds the eigenvectors.
+// Offsets returns −Vx̄, with V = Vectors and x̄ = Center.
 func (p Posterior) Offsets() []float64 {
 	b := make([]float64, p.Vectors.Rows)
 	for i := range b {

@@ -70,7 +70,7 @@ func (f *fista) minimize(s *lassoState, mu float64, l Lasso) error {
 				curvature += step * (q[p] - qz[p])
 				size += step * step
 			}
-			// Skip a very short step: the rounding errors of q make its computed curvature inaccurate.
+			// The curvature along a very short step is ignored, because the rounding errors of q make it inaccurate.
 			if f.fixed || !(curvature > f.lipschitz*size*(1+1e-8)) || size <= epsilon*s.norm() {
 				break
 			}

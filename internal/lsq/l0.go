@@ -11,11 +11,11 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// L0 is the problem
+// L0 is the problem of fitting w and b, for each output, to samples x_i with targets y_i and weights w_i:
 //
-//	min Σ_i w_i (y_i − wᵀx_i − b)² + Lambda·‖w‖₀, or subject to ‖w‖₀ ≤ Support
+//	min Σ_i w_i (y_i − wᵀx_i − b)² + Lambda·‖w‖₀
 //
-// for each output.
+// If Support is positive, the constraint ‖w‖₀ ≤ Support replaces the penalty.
 type L0 struct {
 	Lambda  float64 // ignored if Support is positive
 	Support int
@@ -64,8 +64,8 @@ func (c *Samples) L0(t *run.Task, l L0) (*L0Fit, error) {
 	return m, t.Step("solve", 1)
 }
 
-// descend runs iterative hard thresholding for the outputs whose search is not complete. It replaces the result of
-// a search only if it finds an objective below that of the search in objectives.
+// descend runs iterative hard thresholding for each output whose search is not complete. objectives holds the
+// objectives of the searches. A result with a lower objective replaces that of the search.
 func (l L0) descend(t *run.Task, c *Samples, m *L0Fit, objectives []float64, complete []bool) error {
 	a, err := c.normal(t)
 	if err != nil {

@@ -26,12 +26,12 @@ const (
 	ISTA LassoMethod = "ista"
 )
 
-// Lasso is the problem
+// Lasso is the problem, for each output and each λ of Lambdas,
 //
-//	min Σ_i w_i (y_i − wᵀx_i − b)² + λ‖w‖₁, or subject to ‖w‖₁ ≤ Theta
+//	min Σ_i w_i (y_i − wᵀx_i − b)² + λ‖w‖₁
 //
-// for each λ of Lambdas and each output. Nil Lambdas means 100 values, evenly spaced in the
-// logarithm, from the smallest λ for which all weights are 0 down to a thousandth of it.
+// If Theta is positive, the constraint ‖w‖₁ ≤ Theta replaces the penalty. Nil Lambdas means 100 values, evenly spaced
+// in the logarithm, from the smallest λ for which all weights are 0 down to a thousandth of it.
 type Lasso struct {
 	Lambdas []float64
 	Theta   float64 // bound on ‖w‖₁, used with Lambdas {0}; 0 means no bound

@@ -87,7 +87,7 @@ func (s *sparseColumns) add(p int, a float64, u []float64, t float64) float64 {
 	return t - a*s.mean[p]
 }
 
-// addAll changes u and returns t such that the new u + t√w is the sum of Xw and the old u.
+// addAll overwrites u and returns t so that the new u + t√weights is Xw plus the old u.
 func (s *sparseColumns) addAll(w, u []float64) (t float64) {
 	for p, v := range w {
 		if v != 0 && s.diagonal[p] > 0 {

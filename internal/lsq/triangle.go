@@ -79,7 +79,7 @@ func triangularize(t *run.Task, m backend.Matrix[float64], cols int) error {
 	return nil
 }
 
-// triangular returns the first rows of h after triangularize has reduced its first cols columns.
+// triangular copies h, reduces its first cols columns by triangularize, and returns the first rows of the result.
 func triangular(t *run.Task, h backend.Host[float64], cols, rows int) (backend.Host[float64], error) {
 	to := backend.NewHost[float64](rows, h.Cols)
 	m, err := backend.Copy(t.B, h)

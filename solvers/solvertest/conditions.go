@@ -67,8 +67,8 @@ func (c *cell) condition(p solvers.Problem) {
 		}
 		single := c.par.Operator == solvers.Stored32 || c.par.Operator == solvers.Unstored32
 		if c.par.Operator == solvers.Fixed16 {
-			// The n×n matrix of rounding errors, each at most half a step of 16 bits, may have a norm of n/2 steps.
-			// The factor 4 allows for refinement, which must halve the residual.
+			// Rounding an element of K to 16 bits changes it by at most half a step, so that the norm of the n×n matrix
+			// of these errors is at most n/2 steps. The factor 4 is a margin for the refinement.
 			low, high, _ := kernels.Bounds(p.Kernel, p.X.Cols)
 			reach = max(reach, 4*tol*float64(p.X.Rows)*(high-low)/0x1p17/p.Lambda)
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// device wraps another device without its optional abilities in float64, and can simulate faults.
+// device wraps another device, hides the optional methods of its float64 backend, and can simulate faults.
 type device struct {
 	backend.Device
 	// inject, if not nil, is called before every call that can fail, and its error is returned.

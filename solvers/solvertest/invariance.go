@@ -74,7 +74,7 @@ func testShiftedTargets(c *cell) {
 	// w = Xᵀα
 	c.compare("coef", b.Coef, a.Coef, func(_, j int) float64 { return norm(p.X) * alpha(0, j) })
 	for j, v := range a.Intercept {
-		// The mean is near the offset, so that adding b to it rounds to the offset's precision.
+		// The last term bounds the error of rounding an intercept near offset.
 		allowed := 2*o.interceptBound(j) + 2*norm(p.X)*norm(p.X)*o.alphaBound(j) + 4*epsilon*offset
 		if d := math.Abs(b.Intercept[j] - v - offset); !(d <= allowed) {
 			c.Errorf("intercept of output %d is wrong by %.3g, allowed %.3g", j, d, allowed)

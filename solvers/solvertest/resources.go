@@ -145,8 +145,8 @@ func testBudget(c *cell) {
 	}
 }
 
-// testProgress checks that calls of the progress callback do not overlap, that fractions increase from 0 to 1, and
-// the order of the stages.
+// testProgress checks that calls of the progress callback do not overlap, that stages follow each other, and that the
+// fractions increase from 0 to 1.
 func testProgress(c *cell) {
 	p := c.largeProblem()
 	var inside atomic.Int32
