@@ -584,8 +584,8 @@ func TestPartFaults(t *testing.T) {
 	}
 }
 
-// TestBadCells checks that the error for cells that make a column unusable names the file and the line of the
-// first.
+// TestBadCells checks that the error for a column with unusable cells names the file and the line of the first such
+// cell.
 func TestBadCells(t *testing.T) {
 	const n, badRow = 3000, 1234 // badRow is the index, counted from 0, of the row with the bad cell; the header is line 1 of the file
 	table := func(target, feature string) []byte {

@@ -48,8 +48,8 @@ func device(name string) (backend.Device, error) {
 	return dev, nil
 }
 
-// rows calls use with the features and targets of the piece, a block of rows at a time, and with their keys if
-// there are folds.
+// rows calls the function use for blocks of rows of the piece, with their features and targets. If there are folds, it
+// also passes their keys.
 func (p filePiece) rows(ctx context.Context, par Params, plan *fitPlan, use func(x, y backend.Host[float64], keys []uint64) error) error {
 	enc := &dataset.Encoder{}
 	if err := json.Unmarshal(plan.Encoder, enc); err != nil {
@@ -207,7 +207,7 @@ func split(buckets [][2]backend.Host[float64], x, y backend.Host[float64], h []u
 	}
 }
 
-// mergeFn is the CombineFn that merges parts, in any order.
+// mergeFn is the CombineFn that merges partial sums, in any order.
 type mergeFn struct{}
 
 func (mergeFn) CreateAccumulator() partialSums { return partialSums{&sums.Sums{}} }
@@ -221,7 +221,7 @@ func (mergeFn) MergeAccumulators(a, b partialSums) (sum partialSums, err error) 
 	return a, a.Sums.Merge(b.Sums)
 }
 
-// dropGroup reduces a key to its slot.
+// dropGroup replaces each key, which encodes a group and a slot, by the slot (see Params.slots).
 type dropGroup struct{ Params Params }
 
 func (f *dropGroup) ProcessElement(ctx context.Context, key int, p partialSums, plan fitPlan, emit func(int, partialSums)) {

@@ -60,7 +60,7 @@ const (
 	mostFunctions     = 1000 // maximum M if Functions is 0
 	defaultFolds      = 5
 	defaultPieceBytes = 32 << 20
-	// fanout is the number of groups of pieces within which the sums are merged first.
+	// fanout is the number of groups of pieces. Sums are merged within each group, and then over the groups.
 	fanout = 16
 )
 

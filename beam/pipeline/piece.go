@@ -168,8 +168,8 @@ func lineEnd(f io.ReadSeeker, offset, size int64) (int64, error) {
 	}
 }
 
-// chunkBytes is the number of bytes of a part that are decoded at once: fewer for LIBSVM, whose rows also have
-// zeros.
+// chunkBytes is the number of bytes of a part that are decoded at once. Decoded LIBSVM rows are larger, because they
+// contain the zeros.
 func (p filePiece) chunkBytes() int {
 	if p.Header == nil {
 		return 1 << 20
@@ -177,8 +177,8 @@ func (p filePiece) chunkBytes() int {
 	return 4 << 20
 }
 
-// tables calls use with the rows of the piece in order, as a sequence of tables whose sizes depend on the piece
-// alone, and with the byte offset in the file of the line 1 of each table.
+// tables calls the function use with the rows of the piece in order, as a sequence of tables whose sizes depend only on
+// the piece. The argument from is the byte offset in the file of line 1 of each table.
 func (p filePiece) tables(ctx context.Context, use func(t *dataset.Table, from int64) error) error {
 	if p.To > 0 {
 		return p.partTables(ctx, use)

@@ -41,8 +41,8 @@ func spread(s beam.Scope, p Params, pieces beam.PCollection, apply func(s beam.S
 	return beam.Flatten(s, results...)
 }
 
-// separate gives the steps of each worker's scope their own copy of the pipeline's environment, for separate
-// workers.
+// separate gives the transforms of each worker's scope their own copy of the environment, so that the runner starts a
+// worker for each scope.
 func separate(p *pipepb.Pipeline, workers int) error {
 	components := p.GetComponents()
 	if len(components.GetEnvironments()) != 1 {

@@ -153,7 +153,7 @@ func gramGradient(ctx context.Context, dev backend.Device, l GramLoss, want Want
 	if symmetric && want&WantX != 0 {
 		s.want |= WantZ
 	}
-	// For a single block of equal points, the backend would evaluate only the lower triangle.
+	// Divide equal X and Z into at least two blocks, because the backend computes only one triangle of k(X, X).
 	s.block = min(max(s.blockPairs()/z.Rows, 16), x.Rows)
 	if x.Rows == z.Rows && s.block == x.Rows {
 		s.block = (x.Rows + 1) / 2
@@ -230,7 +230,7 @@ func (w Weights) check(n, m int) error {
 	return checkRows("v", w.V, m, "z")
 }
 
-// productStat reports whether matrix products compute the sums over pairs of the statistic s.
+// productStat reports whether the sums over pairs for the statistic s can be computed by matrix products.
 func productStat(k kernels.Kernel, s kernels.Stat) bool {
 	return s.Kind == kernels.Dot || s.Kind == kernels.SqDist && kernels.StatDerivatives(k)[0].Bounded()
 }

@@ -118,8 +118,7 @@ func (s *gramSums) prepare() (err error) {
 	return nil
 }
 
-// prepareSelf copies the derivatives of the statistic k(x, x), or of its inverse root, with respect to x to the
-// device, for the method shift.
+// prepareSelf copies the gradients of the statistic k(x, x), or of its inverse root, at each row x of X to the device.
 func (s *gramSums) prepareSelf(t *statSums) (err error) {
 	gradients := backend.NewHost[float64](s.x.Rows, s.x.Cols)
 	for i := range gradients.Rows {
@@ -226,7 +225,7 @@ func (s *gramSums) addStat(t *statSums, x matrix, values buffer, weights host, f
 	return s.B.Sync() // the next statistic overwrites values.host
 }
 
-// addFeatures adds weights, which holds W∘∂k/∂s, times the derivatives of the statistic's terms.
+// addFeatures adds the derivatives of the statistic's terms, weighted by the elements of weights = W∘∂k/∂s.
 func (s *gramSums) addFeatures(t *statSums, weights host, first int) {
 	if s.want&WantX != 0 {
 		run.Parallel(weights.Rows, func(from, to int) {

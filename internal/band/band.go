@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Solver solves systems with A + λI, where A = QBQᵀ, for groups of at most GroupSize λ.
+// Solver solves systems with A + λI for groups of at most GroupSize λ. A = QBQᵀ with a banded B.
 type Solver struct {
 	Params
 	// Factors holds the factors for the last group of λ. If a λ has no factor, Errs has the reason.

@@ -24,7 +24,7 @@ type Factor struct {
 	LogDet        float64 // log det (B + λI)
 }
 
-// inverse returns X_j, and coupling returns G_{j+1}ᵀ.
+// inverse returns X_j = L_jj⁻¹ of Factor, and coupling returns G_{j+1}ᵀ.
 func (l *Factor) inverse(f *form, j int) backend.Matrix[float64] {
 	first, n := f.rows(j)
 	return l.x.View(first*l.group+l.member*n, 0, n, n)
@@ -53,11 +53,11 @@ func newFactorScratch(b backend.Backend[float64], mem *run.Arena, width int) (*f
 	return w, nil
 }
 
-// factor computes L of B + λI = LLᵀ. It returns a *backend.PivotError if a pivot is at most tol, the magnitude of
-// the rounding errors of B.
+// factor computes L of B + λI = LLᵀ. It returns a *backend.PivotError if a pivot is at most tol, the magnitude of the
+// rounding errors of B.
 //
-// If trace is set, factor also computes tr (B + λI)⁻¹ as the derivative of log det (B + λI) with respect to λ
-// (Golub and von Matt 1997, for the bidiagonal case). With S′_0 = I,
+// If trace is set, factor also computes tr (B + λI)⁻¹ as the derivative of log det (B + λI) with respect to λ (Golub
+// and von Matt 1997, for the bidiagonal case). With the derivatives S′_j of S_j (see Factor), where S′_0 = I,
 //
 //	tr = Σ_j tr(X_j S′_j X_jᵀ),  S′_{j+1} = I + G_{j+1} (X_j S′_j X_jᵀ) G_{j+1}ᵀ
 func (f *form) factor(ctx context.Context, w *factorScratch, to *Factor, tol float64, trace bool) error {
@@ -171,8 +171,8 @@ func (f *form) solve(b backend.Backend[float64], l *Factor, y, z backend.Matrix[
 	return b.Sync()
 }
 
-// rounding returns the largest pivot that may consist of rounding errors only, as numeric.PivotTol does: each
-// element of B is a sum of n terms.
+// rounding returns the largest pivot that may consist only of rounding errors (see numeric.PivotTol). Each element of B
+// is a sum of n terms.
 func (f *form) rounding() float64 {
 	return 8 * numeric.Epsilon * math.Sqrt(float64(f.n)) * f.norm
 }

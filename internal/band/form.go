@@ -74,7 +74,7 @@ func squares(h backend.Host[float64]) (sum float64) {
 	return sum
 }
 
-// blocks returns the number of diagonal blocks of B. All except the last two have reflectors below.
+// blocks returns the number of diagonal blocks of B. Every block column except the last two has reflectors.
 func (f *form) blocks() int { return (f.n + f.width - 1) / f.width }
 
 func (f *form) reflections() int { return max(0, f.blocks()-2) }
@@ -115,7 +115,7 @@ func (f *form) step(j int) error {
 	if err := f.triangle(panel, tau, t); err != nil {
 		return err
 	}
-	// Set the elements above the panel to 0, because V of a group is 0 there.
+	// Set the elements above the panel to 0, as in the matrix V of its group.
 	numeric.Zero(f.b, f.a.View(first, first, count, count))
 	return f.update(f.a.View(first+count, first+count, m, m), panel, t)
 }
@@ -289,13 +289,13 @@ func (f *form) groups() []group {
 	return list
 }
 
-// reflector returns V of a group, and the row of A at which V begins.
+// reflector returns V of a group of reflectors, which is a block of A, and the row of A at which V begins.
 func (f *form) reflector(g group) (v backend.Matrix[float64], row int) {
 	first, row := g.first*f.width, (g.first+1)*f.width
 	return f.a.View(row, first, f.n-row, g.count*f.width), row
 }
 
-// tOf sets f.t to the T of a group.
+// tOf returns the matrix T of the product I − V T Vᵀ of a group, in f.t on the device.
 func (f *form) tOf(g group, v backend.Matrix[float64]) (backend.Matrix[float64], error) {
 	_, cols := v.Dims()
 	t := f.t.View(0, 0, cols, cols)
@@ -327,7 +327,7 @@ func (f *form) apply(op backend.Trans, x backend.Matrix[float64], scratch [2]bac
 	return f.b.Sync()
 }
 
-// formQ replaces the reflectors by Qᵀ, starting with the last group:
+// formQ replaces the reflectors by Qᵀ. Starting with the last group, it multiplies by the reflectors of each group g:
 //
 //	Qᵀ_g = ┌ I          ┐ (I − V_g T_gᵀ V_gᵀ)
 //	       └   Qᵀ_{g+1} ┘

@@ -14,7 +14,7 @@ func formElements(n, width int) int64 {
 	return numeric.Total(2*numeric.Elements(width, width), numeric.Elements(groupColumns(width), groupColumns(width)), 3*numeric.Elements(n, groupColumns(width)))
 }
 
-// GroupSize is the number of λ in a group. A group reads Qᵀ only once for all its λ.
+// GroupSize is the number of λ in a group. Qᵀ is read only once for all λ of a group.
 const GroupSize = 8
 
 // Width returns the width of a block of B. Wider blocks make the reduction faster, and the products for each λ

@@ -178,7 +178,7 @@ func Maximize(ctx context.Context, dev backend.Device, p solvers.Problem, par Pa
 		return nil, fmt.Errorf("the likelihood could not be computed at any starting point: %w", h.err)
 	}
 	slices.SortStableFunc(h.candidates, func(a, b Candidate) int { return cmp.Compare(b.Log, a.Log) })
-	// A line search may return to a point, and points outside the box are moved to the boundary.
+	// Remove duplicates: a line search may return to a point, and points outside the box are moved to its boundary.
 	return slices.CompactFunc(h.candidates, func(a, b Candidate) bool {
 		return a.Log == b.Log && a.Lambda == b.Lambda && a.Kernel.String() == b.Kernel.String()
 	}), nil
@@ -264,10 +264,9 @@ func (h *search) climb(x []float64, tol float64) error {
 	return nil
 }
 
-// descend runs L-BFGS (Nocedal and Wright 2006, algorithm 7.4) from x, at which the value is known. gonum/optimize
-// is not called, because its sums depend on the processor. descend returns true if h has counted `limit`
-// evaluations. Otherwise it ends when all derivatives are below tol, when four successive steps together have
-// decreased the value v by less than 10⁻⁷ + 10⁻¹⁰|v|, or when rounding errors prevent a step.
+// descend runs L-BFGS (Nocedal and Wright 2006, algorithm 7.4) from x, at which the value is known. It returns true if
+// h has counted `limit` evaluations. Otherwise it ends when all derivatives are below tol, when four successive steps
+// together have decreased the value v by less than 10⁻⁷ + 10⁻¹⁰|v|, or when rounding errors prevent a step.
 func (h *search) descend(x []float64, tol float64, limit int) (limited bool) {
 	const maxPairs = 15
 	type pair struct {

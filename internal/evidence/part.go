@@ -190,7 +190,7 @@ func (h *search) finish(x []float64, curvature numeric.Small) error {
 		} else {
 			smallSteps = 0
 		}
-		// curvature, B, becomes B − Bs(Bs)ᵀ/sᵀBs + ddᵀ/sᵀd for the step s and the difference d of the gradients.
+		// BFGS update of B = curvature: B − Bs(Bs)ᵀ/sᵀBs + ddᵀ/sᵀd for the step s and the change d of the gradient.
 		s, d, bs := make([]float64, n), make([]float64, n), make([]float64, n)
 		floats.SubTo(s, y, x)
 		floats.SubTo(d, h.gradient, gradient)

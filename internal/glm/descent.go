@@ -61,8 +61,8 @@ func (l *logit) descend(p *point, metric metric, rate, tol float64, maxIter int,
 	}
 }
 
-// uncentered returns the change of (W, c), c = b + Wᵀx̄, for a step along the gradient with respect to W and b: W
-// changes by ∇W + x̄∇cᵀ, and c by ∇c plus x̄ᵀ times the change of W. The gradient g is with respect to W and c.
+// uncentered returns the step in (W, c), with c = b + Wᵀx̄, that a gradient step in (W, b) makes. The argument g is the
+// gradient with respect to W and c. W changes by g_W + x̄g_cᵀ, and c by g_c plus x̄ᵀ times the change of W.
 func (l *logit) uncentered(g backend.Host[float64]) backend.Host[float64] {
 	if l.mean == nil {
 		return g

@@ -18,8 +18,8 @@ import (
 //
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2)‖β‖²
 //
-// is logistic regression on the rows of F, with the Hessian FᵀWF + λI. Let S be the pivots of F and L the rows S
-// of F. The α of the model is L⁻ᵀβ at the rows S, and 0 at all other rows.
+// is logistic regression on the rows of F, with the Hessian FᵀWF + λI. Let the matrix L consist of the pivot rows of F.
+// The α of the model is L⁻ᵀβ at the pivot rows, and 0 at all other rows.
 
 // jointUnknowns is the maximum order of the Hessian for which Newton's method treats all classes together.
 const jointUnknowns = 4096
@@ -32,7 +32,8 @@ func (m *kernelLogit) joint() bool {
 	return (rank+1)*m.f.Cols <= jointUnknowns
 }
 
-// byBasis fits the model with the columns of F as features. It returns nil if F has no columns.
+// byBasis fits the model with the columns of F as features. It returns nil if F has no columns or the kernel is not
+// positive semidefinite.
 func (m *kernelLogit) byBasis(index []int, tol float64, maxIter int) (*KernelResult, error) {
 	t := m.t
 	if !m.k.IsPSD() {

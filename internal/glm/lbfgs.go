@@ -99,7 +99,7 @@ func (l *logit) search(p *point, direction backend.Host[float64], slope float64)
 	return nil, nil
 }
 
-// secants holds the stored steps: for each step s the change y of the gradient, and M⁻¹y and sᵀy.
+// secants holds the stored steps s, the changes y of the gradient, and M⁻¹y and sᵀy for the metric M.
 type secants []secant
 
 type secant struct {
@@ -126,8 +126,8 @@ func (k secants) refresh(m metric) (err error) {
 	return nil
 }
 
-// direction returns the product of g and the inverse Hessian that the stored steps define. The argument plain is
-// M⁻¹g.
+// direction returns the product of the inverse Hessian that the stored steps define and the gradient g. The argument
+// plain is M⁻¹g for the metric M.
 func (k secants) direction(g, plain backend.Host[float64]) backend.Host[float64] {
 	if len(k) == 0 {
 		return plain
@@ -149,7 +149,7 @@ func (k secants) direction(g, plain backend.Host[float64]) backend.Host[float64]
 	return r
 }
 
-// leastSpread is a lower bound on the mean of p(1−p) in M, for steps to probabilities near 0 and 1.
+// leastSpread is a lower bound on the mean of p(1−p) in M. It bounds the steps if the probabilities are near 0 and 1.
 const leastSpread = 1e-6
 
 type metric interface {

@@ -257,8 +257,8 @@ type stage struct {
 	evaluations int
 }
 
-// stages chooses the stages by their numbers of operations. A stage begins when the preceding stage has taken the
-// expected number of operations of this stage, so that the stages take at most twice the operations of the faster one.
+// stages chooses the solvers and their order. A stage ends when it has taken as many operations as the next stage is
+// expected to take, so that all stages take at most about twice as many operations as the fastest stage.
 func (l Params) stages(f *logit) []stage {
 	const lasting = math.MaxInt32
 	newton := stage{Newton, 1e-9, 100, false, lasting}

@@ -445,7 +445,7 @@ func (l *logit) exponents(f []float64, class int) (lead, largest float64) {
 	return classScore - maxOther + 0*largest, largest // the difference is NaN if scores overflow
 }
 
-// probabilities replaces f, the exponentials of the values from the method exponents, by p − [y = c], without
+// probabilities replaces f, the exponentials of the result of exponents, by p − [y = c] for each class c, without
 // cancellation. It returns −ln Pr(y).
 func (l *logit) probabilities(f []float64, class int, lead, largest float64) (loss float64) {
 	if l.binary() {

@@ -154,8 +154,8 @@ func (l *logit) diagonal(h backend.Matrix[float64]) ([]float64, error) {
 	return d, nil
 }
 
-// checkRank returns an error if there is no penalty and the factor has a pivot that does not exceed the rounding
-// error of the diagonal element of H. The sum has n roundings, and each elimination step one.
+// checkRank returns an error if there is no penalty and the square of a pivot of the factor is at most the rounding
+// error of the diagonal element of H. The element has n roundings from its sum, and one from each elimination step.
 func (l *logit) checkRank(factor backend.Matrix[float64], diagonal []float64) error {
 	if l.lambda > 0 {
 		return nil
@@ -248,10 +248,10 @@ func (l *logit) curvature(i, a, c int) float64 {
 	return -w * pa * pc
 }
 
-// penalize adds λ to the diagonal of h, except for the intercepts. If W has a column for each class, adding the
-// same vector to all columns changes no probability. The gradient is 0 in these directions, but the eigenvalue of
-// H may be below its rounding errors. penalize therefore adds the mean of the diagonal elements over the classes
-// in these directions, which changes no step.
+// penalize adds λ to the diagonal of h, except for the intercepts. If W has a column for each class, adding the same
+// vector to all columns changes no probability, so that the gradient is 0 in these directions. The eigenvalues of H in
+// these directions may be below the rounding errors of H. penalize therefore adds the mean of the diagonal elements
+// over the classes in these directions, which changes no step.
 func (l *logit) penalize(h backend.Matrix[float64]) error {
 	m := l.d + 1
 	add := make([]float64, m*l.c)

@@ -39,7 +39,7 @@ func TestPivotedCholesky(t *testing.T) {
 			want := mat.NewDense(90, 90, nil)
 			want.Apply(func(i, j int, _ float64) float64 { return kernels.Eval(test.k, x.Row(i), x.Row(j)) }, want)
 			largest := mat.Max(want)
-			// Every remaining diagonal element is below n·8ε√n times the largest element.
+			// Every diagonal element of K − FFᵀ is below n·8ε√n times the largest element of K.
 			product.Sub(&product, want)
 			if distance := mat.Norm(&product, 2); !(distance <= 90*8*numeric.Epsilon*math.Sqrt(90)*largest*90) {
 				t.Errorf("%v: FFᵀ differs from K by %g", test.k, distance)
@@ -49,7 +49,7 @@ func TestPivotedCholesky(t *testing.T) {
 					t.Errorf("%v: pivot %d is %v", test.k, j, f.At(i, j))
 				}
 				for q := j + 1; q < test.rank; q++ {
-					// The error is that of K, divided by the square root of the pivot.
+					// The error of an element of F is the error of K, divided by the square root of the pivot.
 					if v := math.Abs(f.At(i, q)); v > 1e3*numeric.Epsilon*largest/f.At(p.pivots[q], q) {
 						t.Errorf("%v: row of pivot %d, column %d is %v, not 0", test.k, j, q, v)
 					}

@@ -124,7 +124,7 @@ func (k *block[T]) start() error {
 		return err
 	}
 	if k.Limit > 0 {
-		// Divide the reduction of the residual equally among as few solves as possible.
+		// Divide the reduction of the residual equally among the smallest number of solves that Limit allows.
 		for j, goal := range k.goal {
 			if v := k.norms[j]; goal < v*k.Limit && goal > 0 {
 				rounds := math.Ceil(elementary.Log(goal/v) / elementary.Log(k.Limit))
@@ -159,7 +159,7 @@ func (k *block[T]) conjugateTo(s numeric.Small, active int) error {
 	return k.combine(-1, p, beta, 1, z)
 }
 
-// residual returns the largest ratio of the norm of a column of R to its goal.
+// residual returns the largest ratio of the norm of a column of the residual to the goal of this column.
 func (k *block[T]) residual() float64 {
 	maxRatio := 0.0
 	for j, v := range k.norms {
@@ -260,7 +260,7 @@ func (k *block[T]) replace() error {
 	return k.measure()
 }
 
-// precondition computes Z ← M⁻¹ R for the columns above their goals and returns their number.
+// precondition computes Z ← M⁻¹R for the columns of R whose norm exceeds the goal, and returns their number.
 func (k *block[T]) precondition() (active int, err error) {
 	var columns []int
 	for j, v := range k.norms {
@@ -308,7 +308,7 @@ func (k *block[T]) orthogonalize(active int) error {
 	return k.b.Sync() // from here to the end of the next product, X, R and P are a complete state
 }
 
-// independence returns the argument tol of Basis, which depends on the rounding error of T.
+// independence returns the argument tol of numeric.Small.Basis for the precision T.
 func independence[T backend.Float]() float64 {
 	if numeric.PrecisionOf[T]() == "float32" {
 		return 1e-5
@@ -316,7 +316,7 @@ func independence[T backend.Float]() float64 {
 	return 1e-13
 }
 
-// inner computes UᵀV on the host.
+// inner returns UᵀV as a matrix on the host.
 func (k *block[T]) inner(u, v backend.Matrix[T]) (numeric.Small, error) {
 	_, rows := u.Dims()
 	_, cols := v.Dims()
@@ -401,7 +401,7 @@ type BreakdownError struct{ error }
 
 func (e *BreakdownError) Unwrap() error { return e.error }
 
-// finish overwrites the right-hand sides with X, or, above the goal, with the X of the smallest residual.
+// finish overwrites the right-hand sides with X or, if X missed the goal, with the X of the smallest residual.
 func (k *block[T]) finish() error {
 	x := k.x
 	if k.Stopped != "" && k.residual() > 2*k.bestXResidual {

@@ -139,7 +139,7 @@ func TestSolverReachesGoal(t *testing.T) {
 	}
 }
 
-// TestSolverStops checks that a solve above its goal gives the reason, also if a right-hand side is not finite.
+// TestSolverStops checks that a solve reports why its residual exceeds the goal, also for an infinite right-hand side.
 func TestSolverStops(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	d := make([]float64, 40)

@@ -64,8 +64,8 @@ type Preconditioner[T backend.Float] interface {
 	Apply(z, r backend.Matrix[T]) error
 }
 
-// BlockWidth is the maximum number of right-hand sides that are solved together. For more, the other operations of
-// an iteration would exceed those of its product with K.
+// BlockWidth is the maximum number of right-hand sides that are solved together. With more, the other operations of
+// an iteration would take longer than its product with K.
 const BlockWidth = 64
 
 const (

@@ -86,7 +86,7 @@ func draw(r *rand.Rand, weight []float64, count int) []int {
 	}
 	s := make([]int, count)
 	for j := range s {
-		// Choose the first element whose cumulative sum exceeds target. Its weight is not 0.
+		// Choose the first element whose cumulative sum exceeds target. The weight of this element is not 0.
 		target := r.Float64() * total
 		i, found := slices.BinarySearch(sums, target)
 		if found {
@@ -133,7 +133,7 @@ func newElimination[T backend.Float](h backend.Host[T]) *elimination {
 	return e
 }
 
-// residual returns the residual of diagonal element j.
+// residual returns diagonal element j of the Schur complement.
 func (e *elimination) residual(j int) float64 { return e.a[j][j] }
 
 // at returns element (i, j) of the Schur complement.

@@ -31,7 +31,7 @@ type Task[T backend.Float] struct {
 // a maker allocates at most the device memory that scratch returns.
 type maker[T backend.Float] func(task Task[T], f backend.Matrix[T]) (approximation, error)
 
-// An approximation describes the accuracy of F Fᵀ.
+// An approximation describes the accuracy of K ≈ F Fᵀ.
 type approximation struct {
 	rank  int
 	trace float64 // trace of K − F Fᵀ
@@ -77,9 +77,8 @@ type Preconditioner[T backend.Float] struct {
 	storage run.Releaser
 }
 
-// Bytes returns the device memory of a preconditioner, in bytes. The result peakBytes is the memory while the
-// named maker and newPreconditioner compute it, and finalBytes is the memory afterwards. points(rows) is the size
-// of the given number of rows of X.
+// Bytes returns the device memory of a preconditioner, in bytes: peakBytes during its computation, and finalBytes
+// afterwards. The function points returns the size of the given number of rows of X.
 func Bytes[T backend.Float](name string, n, rank, columns int, points func(rows int) int64) (peakBytes, finalBytes int64) {
 	f, square, t := numeric.ElementBytes[T](numeric.Elements(n, rank)), numeric.Elements(rank, rank), numeric.ElementBytes[T](numeric.Elements(rank, 2*columns))
 	squares := numeric.Bytes(2 * square) // GᵀG and L⁻¹

@@ -69,7 +69,7 @@ func lowRankIsInverse[T backend.Float](t *testing.T, dev backend.Device, b backe
 	if err := b.Download(z, m[2]); err != nil {
 		t.Fatal(err)
 	}
-	// The limit is about the rounding error of the trace n, or three times as much for weights up to 3.
+	// D may be raised by about the rounding error of its trace, which is at most n.
 	unit := numeric.UnitOf[T]()
 	if p.Raised > 4*unit*float64(n+k) {
 		t.Errorf("D is raised by %g", p.Raised)
@@ -89,7 +89,7 @@ func lowRankIsInverse[T backend.Float](t *testing.T, dev backend.Device, b backe
 			}
 			difference, size = math.Hypot(difference, pz-float64(r.Row(i)[j])), math.Hypot(size, float64(r.Row(i)[j]))
 		}
-		// The bound is for an error of z of a few times unit·‖z‖, which the product with FFᵀ multiplies by n.
+		// The bound assumes that z has an error of a few times unit·‖z‖, which the product with FFᵀ multiplies by n.
 		if bound := 8 * unit * 3 * float64(n); difference > bound*size {
 			t.Errorf("(FFᵀ + D) P⁻¹r is off by %.2g of r, bound %.2g", difference/size, bound)
 		}

@@ -26,8 +26,8 @@ type Spectrum struct {
 	smallest float64 // the result of the method Smallest
 }
 
-// sampleRows returns the number of rows to sample. The sample should resolve some hundred eigenvalues, which take
-// about 20 ms, or about 0.5 s for large problems.
+// sampleRows returns the number of rows to sample. The sample should resolve some hundred eigenvalues. Their
+// computation takes about 20 ms, or about 0.5 s for the largest sample.
 func sampleRows(n int) int {
 	switch {
 	case n < 16000:
@@ -157,10 +157,9 @@ func (e *Spectrum) Smallest() float64 { return e.smallest }
 
 // eigenvalue estimates eigenvalue j of K, counted from 0 in descending order, as the sum of two terms:
 //
-//   - A term for the eigenvalues that no sample resolves, which decreases linearly to 0.
+//   - A term for the eigenvalues that are too small for an estimate from the sample. It decreases linearly to 0.
 //   - For j up to the middle of the sample, the sample's eigenvalue j minus the mean of its eigenvalues from j on.
-//     Beyond the middle this term decreases as a power of 1/j, with the exponent of the sample's second quarter
-//     minus 1, but at least 1.
+//     Beyond the middle, this term decreases as a power of j that is extrapolated from smaller j.
 func (e *Spectrum) eigenvalue(j int) float64 {
 	m, n := len(e.sigma), e.rank
 	switch {

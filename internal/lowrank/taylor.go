@@ -108,7 +108,6 @@ func (s series) maxPower(d, rank int) int {
 	return q
 }
 
-// maxDegree returns the largest degree of the monomials, whatever the rank.
 func (s series) maxDegree() int {
 	if s.gaussian {
 		return maxMonomialDegree
@@ -170,8 +169,8 @@ func (s series) tail(norm2 float64, q int) float64 {
 	return sum
 }
 
-// tails sets dst[i] to the sum of the terms of degree above powers[i]. The elements of powers are in ascending
-// order. The argument dot is uᵀv, envelopes is g(u)g(v), and value is k(x, z).
+// tails sets dst[i] to the sum of the terms of degree above powers[i] of k(x, z), where powers is in ascending order.
+// The argument dot is uᵀv, envelopes is g(u)g(v), and value is k(x, z), with u and v of series.
 func (s series) tails(dst []float64, powers []int, dot, envelopes, value float64) {
 	term := s.firstCoefficient() * envelopes
 	sum, p := value, 0
@@ -245,9 +244,9 @@ func newMonomialOrder(d, q int) []monomial {
 	return order
 }
 
-// taylorFeatures is a function of the type maker. It sets the columns of f to the monomials of the power series of
-// the kernel, up to the largest degree whose monomials fit, and returns the diagonal of K − FFᵀ for the
-// preconditioner. The center of a Gaussian kernel is the median of the rows that the plan samples.
+// taylorFeatures has the type maker. It sets the columns of f to the monomials of the power series of the kernel, up to
+// the largest degree with at most as many monomials as f has columns, and returns the diagonal of K − FFᵀ. A Gaussian
+// kernel is centered at the median of the rows that newTaylorSample selects.
 func taylorFeatures[T backend.Float](task Task[T], f backend.Matrix[T]) (approximation, error) {
 	n, k := f.Dims()
 	_, d := task.X.Dims()

@@ -20,7 +20,7 @@ import (
 // in a sample of the rows. R has a diagonal of ones. Every eigenvalue of P^-½ (K + λW⁻¹) P^-½ lies between the
 // smallest and the largest eigenvalue of R, or is nearer to 1, because P − D is positive semidefinite.
 
-// A TaylorEstimate is the estimate for one degree q.
+// A TaylorEstimate describes the Taylor preconditioner of one degree q.
 type TaylorEstimate struct {
 	Rank     int       // number of monomials
 	spectrum []cluster // eigenvalues of R
@@ -91,7 +91,7 @@ func TaylorEstimates(ctx context.Context, p Samples, rank int, requested bool) (
 	return slices.DeleteFunc(list, func(e TaylorEstimate) bool { return e.spectrum == nil && !requested }), nil
 }
 
-// A taylorSample is a sample of the rows, with the parts of R that belong to a single row.
+// A taylorSample is a sample of the rows of X. The field rows holds the quantities of each sampled row.
 type taylorSample struct {
 	Samples
 	series
@@ -102,7 +102,7 @@ type taylorSample struct {
 	rows    []taylorRow
 }
 
-// A taylorRow describes one row x. The slices have one element for each power.
+// A taylorRow describes one row x. The slices have one element for each candidate degree q in powers.
 type taylorRow struct {
 	norm2, envelope float64   // ‖u‖² and g(u)
 	tail            []float64 // diagonal element of K − FFᵀ for this row
@@ -140,9 +140,9 @@ func (t *taylorSample) residuals(dst []float64, powers []int, dot float64, a, b 
 	t.tails(dst, powers, dot, a.envelope*b.envelope, t.value(dot, a.norm2+b.norm2))
 }
 
-// maxCouplings returns, for each maximum power, the largest magnitude of an off-diagonal element of
-// R = K − FFᵀ in the first comparedRows sampled rows, or NaN if an element is NaN. If complete is
-// false, it stops once the result for every power exceeds maxCoupling.
+// maxCouplings returns, for each element of powers, the largest magnitude of an off-diagonal element of R in the first
+// comparedRows sampled rows, or NaN if an element is NaN. If complete is false, it stops once the result for every
+// power exceeds maxCoupling.
 func (t *taylorSample) maxCouplings(ctx context.Context, complete bool) []float64 {
 	compared := t.sampled[:min(len(t.sampled), comparedRows)]
 	couplings := make([]float64, len(t.powers))
@@ -166,7 +166,7 @@ func (t *taylorSample) maxCouplings(ctx context.Context, complete bool) []float6
 				cosine2 = 1
 				for q, v := range residuals {
 					local[q] = max(local[q], math.Abs(v)/math.Sqrt(row.diagonal[q]*t.rows[j].diagonal[q]))
-					// By the Cauchy–Schwarz inequality, the element is at most the cosine to the power q+1.
+					// By the Cauchy–Schwarz inequality, this quotient is at most |cosine|^(q+1) for the degree q.
 					cosine2 = min(cosine2, elementary.Pow(local[q], 2/float64(t.powers[q]+1)))
 				}
 			}
@@ -184,11 +184,11 @@ func (t *taylorSample) maxCouplings(ctx context.Context, complete bool) []float6
 //
 // If the sample has all rows, the result is the eigenvalues of R itself. Otherwise the estimate has these steps:
 //
-//   - Project the monomials of low degree out of the R of the sample, because P is large in their directions.
-//   - Model the terms of each degree above q as N independent features of equal weight, with the mean square of
-//     the off-diagonal elements in the sample. The n rows then have N eigenvalues that follow the law of Marchenko
-//     and Pastur (1967) and, if N < n, n − N diagonal elements without the terms of this degree.
-//   - Let an eigenvalue of the sample above this law grow in proportion to the number of rows.
+//   - Project the monomials of low degree out of the R of the sample, because F contains them.
+//   - Model each degree above q by a value of type features with N features. The n rows then have N eigenvalues that
+//     follow the law of Marchenko and Pastur (1967). If N < n, the other n − N eigenvalues are diagonal elements of R
+//     without the terms of this degree.
+//   - For an eigenvalue 1 + v of the sample that exceeds this law, assume the eigenvalue 1 + vn/m of R.
 func (t *taylorSample) spectrum(ctx context.Context, i int) (list []cluster) {
 	m, n := len(t.rows), float64(t.N)
 	parts, diagonals := t.residualByDegree(i)
@@ -294,16 +294,17 @@ func (t *taylorSample) residualByDegree(i int) (parts []numeric.Small, diagonals
 	return parts, diagonals
 }
 
-// features models the terms of one degree as independent features of equal weight.
+// features describes the matrix of the terms of one degree for all pairs of rows. It models the matrix as ZZᵀ, where
+// the columns of Z are independent features of equal weight.
 type features struct {
 	trace      float64 // mean element of the diagonal
 	meanSquare float64 // mean square of the off-diagonal elements
 }
 
-// count returns the number of independent features that have this trace and mean square.
+// count returns the number of columns of Z.
 func (f features) count() float64 { return f.trace * f.trace / f.meanSquare }
 
-// plus returns the features of the sum of two independent matrices.
+// plus returns the features of the sum of two matrices with independent Z.
 func (f features) plus(g features) features {
 	return features{f.trace + g.trace, f.meanSquare + g.meanSquare}
 }
@@ -322,9 +323,9 @@ func appendMarchenkoPastur(list []cluster, ratio, base, scale, count float64) []
 	return list
 }
 
-// projectOut projects the monomials of degree at most power, scaled with the D of power number i, out of the rows
-// and columns of each matrix in parts, and sets the diagonals to 0. It returns the fraction of the dimensions
-// left.
+// projectOut projects the monomials of degree at most power out of the rows and columns of each matrix in parts, and
+// sets the diagonals to 0. The monomials of each row are divided by the root of its element of D for power number i.
+// The result is the fraction of the dimensions that remain.
 func (t *taylorSample) projectOut(parts []numeric.Small, power, i int) (remaining float64) {
 	m, k := len(t.rows), t.monomials(t.D, power, math.MaxInt32)
 	order, basis, phi := newMonomialOrder(t.D, power), numeric.NewSmall(k, m), make([]float64, k)

@@ -56,9 +56,9 @@ func (l *Line) direction(i, parameters int) direction {
 	return d
 }
 
-// A tangent holds the derivatives of the filter in one direction. Let P be the covariance of the state, G the
-// generator and B the intensity of the noise, so that dA/ds = GA and dQ/ds = GQ + QGᵀ + B. A change of ln σ gives
-// ds = −s d ln σ and
+// A tangent holds the derivatives of the Kalman filter in one direction of the parameters. P is the covariance of the
+// state. A step s has the transition matrix A and adds noise with the covariance Q, where dA/ds = GA and dQ/ds = GQ +
+// QGᵀ + B. A change of ln σ changes s by ds = −s d ln σ, so that
 //
 //	d(APAᵀ + Q) = A dP Aᵀ + ds (GP′ + P′Gᵀ + B),  P′ = APAᵀ + Q.
 //

@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// A Line holds the points of a problem in ascending order and, after Filter, the factor of K + D.
+// A Line holds the points of a problem in ascending order and, after Filter, the factor of K + D for its diagonal D.
 // The rows of all arguments and results are in the order of the points passed to NewLine.
 type Line struct {
 	Model
@@ -315,8 +315,7 @@ func (l *Line) LogPivots() []float64 {
 	return logs
 }
 
-// Multiply overwrites each column v with Kv: for each point, the sum over this point and all points below it, plus
-// the sum over the points above it.
+// Multiply overwrites each column v with Kv.
 func (l *Line) Multiply(v backend.Host[float64]) {
 	l.columns(v, func(_ int, v []float64) {
 		sums := make([]float64, len(v))
@@ -360,8 +359,8 @@ func (l *Line) Inverse() []float64 {
 	return d
 }
 
-// smooth calls visit for the points in descending order, with the index i of the point, the diagonal element of
-// (K + D)⁻¹, and the covariance n of the smoothing errors of the state for the values from point i on.
+// smooth calls visit for the points in descending order, with the index i of the point, the diagonal element of (K +
+// D)⁻¹, and the matrix N of Variance for the values from point i on.
 func (l *Line) smooth(visit func(i int, inverse float64, n *matrix)) {
 	var n matrix
 	for i := len(l.x) - 1; i >= 0; i-- {

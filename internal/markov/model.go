@@ -148,7 +148,7 @@ func (t *term) applyTransposed(s, decay float64, v []float64) {
 	}
 }
 
-// generate adds f·Gv to dst, where G is the generator N − I.
+// generate adds f·Gv to dst, where G is the generator N − I of the method apply.
 func (t *term) generate(f float64, dst, v []float64) {
 	if t.rate == 0 {
 		return

@@ -101,8 +101,8 @@ func Faster(n, m int) bool {
 // A Posterior computes the variances of the process given its values at the points of a Line.
 type Posterior struct {
 	Line *Line
-	// For each point, filtered holds the covariance of the state given the values up to this point, and information
-	// the covariance of the errors of smoothing with the later values. Both are n × Dim(Dim+1)/2.
+	// For each point, filtered holds the covariance of the state given the values up to this point. The field
+	// information holds the matrix N of Variance from this point on. Both are n × Dim(Dim+1)/2.
 	filtered, information []float64
 }
 
@@ -144,7 +144,8 @@ func (m Model) unpack(list []float64, i int) (p matrix) {
 }
 
 // Variance returns k(z, z) − k_zᵀ(K + D)⁻¹k_z for the points z. It is computed as hᵀ(P − PNP)h, where P is the
-// covariance of the state at z given the values up to z, and N is the covariance of the smoothing errors after z.
+// covariance of the state at z given the values up to z, and N the covariance of the weighted sum of the innovations
+// after z (Durbin and Koopman 2012, section 4.4).
 func (q *Posterior) Variance(z []float64) []float64 {
 	variance := make([]float64, len(z))
 	run.Parallel(len(z), func(first, last int) {

@@ -44,7 +44,7 @@ type evidence struct {
 	warning string // why the steps ended before tol was reached; "" if tol was reached
 }
 
-// mean holds the quantities that are linear in the targets t.
+// mean holds the quantities that are linear in the targets t. Σ is the posterior covariance.
 type mean struct {
 	c  []float64 // ΦᵀWt
 	mu []float64 // ΣΦᵀWt/σ²
@@ -302,7 +302,7 @@ func (e *evidence) posterior() error {
 	return nil
 }
 
-// statistics computes S and Q from Σ = RRᵀ and μ:
+// statistics computes S and Q from Σ = RRᵀ, μ, and β = 1/σ²:
 //
 //	S_j = β φᵀφ − β² ‖RᵀΦᵀφ‖²,  Q_j = β φᵀ(t − Φμ)
 func (e *evidence) statistics() error {

@@ -218,7 +218,7 @@ func (p *laplace) mode() error {
 	return errNoMode
 }
 
-// newton returns H⁻¹g and log|H| for H = RRᵀ + A.
+// newton returns H⁻¹g and log|H| for H = RRᵀ + A, where R is the argument root and A the diagonal matrix of the α.
 func (p *laplace) newton(root backend.Host[float64], gradient []float64) (step []float64, logH float64, err error) {
 	b, k := p.t.B, len(p.active)
 	h, err := b.New(k, k)
@@ -418,7 +418,7 @@ func (p *laplace) maximize(tol float64, limit int) error {
 		increase := p.value - previous.value
 		switch {
 		case err == nil && increase > 0:
-			// A step of all α is settled if it gains at most tol for each function of the model.
+			// A step of all α has converged if the evidence gains at most tol for each function of the model.
 			settled = !batch && !single && increase <= tol*float64(len(p.active))
 			if batch {
 				size = min(2*size, batchSteps)

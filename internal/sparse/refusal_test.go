@@ -15,7 +15,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// bits is the precision of the recomputed evidence, of which Cholesky loses slightly more than 53 bits.
+// bits is the precision of the recomputed evidence. The Cholesky factorization loses slightly more than 53 bits.
 const bits = 300
 
 func exactly(v float64) *big.Float { return new(big.Float).SetPrec(bits).SetFloat64(v) }
@@ -25,9 +25,9 @@ func minus(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(bits).Sub
 func times(a, b *big.Float) *big.Float { return new(big.Float).SetPrec(bits).Mul(a, b) }
 func over(a, b *big.Float) *big.Float  { return new(big.Float).SetPrec(bits).Quo(a, b) }
 
-// denseEvidence recomputes the log evidence of p's model from Φ, α and μ, and bounds the rounding error of
-// p.value: the error of f = Φμ by (k+1)ε Σ|μφ|, and the error of log|H| by tr(|H⁻¹||ΔH|) with |ΔH_ij| ≤ (n+k+4)ε
-// √(H_ii H_jj), each doubled.
+// denseEvidence recomputes the log evidence of p's model from Φ, α and μ. The result bound is twice the sum of the
+// bounds on two errors of p.value: (k+1)ε Σ|μφ| for f = Φμ, and tr(|H⁻¹||ΔH|) for log|H|, with |ΔH_ij| ≤ (n+k+4)ε
+// √(H_ii H_jj).
 func denseEvidence(t *testing.T, p *laplace) (value, bound float64) {
 	t.Helper()
 	n, k := p.phi.phi.Rows, len(p.active)
@@ -199,7 +199,7 @@ func TestRefusedStepKeepsTheBestModel(t *testing.T) {
 	t.Logf("%d fits ended at a step that was refused", refusals)
 }
 
-// brittle is a backend that refuses the factorization with the number failAt.
+// brittle is a backend whose factorization number failAt fails.
 type brittle struct {
 	backend.Backend[float64]
 	count  *int
@@ -213,8 +213,8 @@ func (b brittle) Potrf(ul backend.Uplo, a backend.Matrix[float64]) error {
 	return b.Backend.Potrf(ul, a)
 }
 
-// TestEveryRefusedFactorization checks that fits for regression and classification in which one factorization is
-// refused, after those of the first model, still return a model.
+// TestEveryRefusedFactorization checks that fits for regression and classification still return a model if any one
+// factorization after the first model fails.
 func TestEveryRefusedFactorization(t *testing.T) {
 	const seed = 20261126
 	t.Logf("seed %d", seed)

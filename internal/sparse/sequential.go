@@ -29,8 +29,7 @@ func (e *evidence) sequential(tol float64, limit int) error {
 	jointGain := math.Inf(1)
 	for step := 1; step <= limit; step++ {
 		j, alpha, gain := e.choose()
-		// In the last phase (interval == longest), while steps of all α still increase the evidence, a change of
-		// one α in the model must gain more than minGain.
+		// Once interval is longest and while steps of all α increase the evidence, a change of one α must gain minGain.
 		const minGain = 0.01
 		if gain > tol && stepsSince < interval && (interval < longest || e.position[j] < 0 || math.IsInf(alpha, 1) || gain > minGain || jointGain <= tol) {
 			e.setAlpha(j, alpha)
@@ -93,9 +92,9 @@ func (e *evidence) choose() (best int, alpha, gain float64) {
 	return choose(e.s, e.q, list[len(list)-1].q, e.alpha, e.position, len(e.active), nil)
 }
 
-// choose returns the basis function whose change of α increases the evidence most, the new α, +Inf for a function
-// to remove, and the increase (eq. 27, 32 and 37 of Tipping and Faul). The argument s holds S, and Q² is
-// first·second. choose skips the functions in rejected, and the functions with S = 0 outside the model.
+// choose returns the basis function whose change of α increases the evidence most, its new α, and the increase (eq. 27,
+// 32 and 37 of Tipping and Faul). The new α is +Inf for a function to remove. The argument s holds S, and first·second
+// is Q². choose skips the functions in rejected, and the functions with S = 0 outside the model.
 func choose(s, first, second, alphas []float64, position []int, active int, rejected map[int]bool) (best int, alpha, gain float64) {
 	best = -1
 	for j, a := range alphas {

@@ -223,7 +223,7 @@ func newBasis(t *run.Task, p Problem) (*basis, error) {
 	return b, t.Step("gram", 0.05)
 }
 
-// model returns the points of the active functions, their weights, the weight of φ_0, and R with φ_0 first.
+// model returns the points of the active functions, their weights, the weight of φ_0, and R with the row of φ_0 first.
 func (b *basis) model(active []int, mu []float64, root backend.Host[float64]) (points, weights backend.Host[float64], intercept float64, rows backend.Host[float64]) {
 	m := 0
 	for _, j := range active {

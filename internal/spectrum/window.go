@@ -173,13 +173,13 @@ func gridOf(m nufft.Axes) nufft.Axes {
 //
 //	Σ_m k(r + mT)(1 − η(r + mT))
 //
-// of the Matérn terms. The function is even on every axis and is therefore evaluated only for r_a ≥ 0.
+// of the Matérn terms k, with η and T of Torus. It is even on every axis and is evaluated only for r_a ≥ 0.
 func (s Density) remainder(c Torus, m nufft.Axes) []complex128 {
 	k, _ := s.split()
 	radius := k.radius(1e-17 * k.Kernel(0))
 	grid := nufft.NewGrid(m, gridOf(m))
 	size, upper := grid.Size, upperTail()
-	// image holds the squared coordinate and η of a point, or of its periodic image, on an axis.
+	// image holds t² and the window η(t) of a point, or of a periodic image of it, at the coordinate t on an axis.
 	type image struct{ square, window float64 }
 	var images [3][][]image
 	var count nufft.Axes

@@ -198,8 +198,8 @@ func (w *Equations) placePiece(first int, h backend.Host[float64]) (backend.Matr
 	return x, err
 }
 
-// markIndex returns the index of the mark that follows the work on the stored samples starting at row `first`. For
-// AllPieces no piece replaces another piece: mark 0 precedes all work on the samples.
+// markIndex returns the index of the backend's mark after the work on the stored samples from row `first` on. For
+// AllPieces no piece replaces another piece, and mark 0 precedes all work on the samples.
 func (w *Equations) markIndex(first int) int {
 	if w.storedPieces == AllPieces && first < w.feed.data.N || first == 0 {
 		return 0
@@ -215,7 +215,7 @@ func (w *Equations) upload(first int, to backend.Matrix[float64], h backend.Host
 	return w.b.Upload(to, h)
 }
 
-// setMark sets the mark after the work on the stored samples from row `first` on. Later uploads wait for it.
+// setMark marks the end of the present work on the stored samples from row `first` on, for which upload waits.
 func (w *Equations) setMark(first int) {
 	if index := w.markIndex(first); w.uploader != nil && !(w.storedPieces == AllPieces && index == 0) {
 		w.uploader.Mark(index)
@@ -323,7 +323,7 @@ func (w *Equations) firstPass(a, root backend.Matrix[float64]) error {
 // apply computes out ← Hv, M×t, in one pass.
 func (w *Equations) apply(out, v backend.Matrix[float64]) error { return w.multiply(out, 1, v, 0) }
 
-// residual computes r ← ΦᵀW(y − Φβ) − λSβ in one pass, with an error relative to y − Φβ and not to z.
+// residual computes r ← ΦᵀW(y − Φβ) − λSβ in one pass. Its rounding error is proportional to y − Φβ, not to z.
 func (w *Equations) residual(r, beta backend.Matrix[float64]) error {
 	return w.multiply(r, -1, beta, 1)
 }
@@ -355,7 +355,7 @@ func (w *Equations) multiply(out backend.Matrix[float64], sign float64, v backen
 	return nil
 }
 
-// bias returns b = ȳ − gᵀβ/Σw for each output.
+// bias returns b = ȳ − gᵀβ/Σw for each output, where g = ΦᵀW1.
 func (w *Equations) bias(beta backend.Matrix[float64]) ([]float64, error) {
 	b := make([]float64, w.t)
 	if !w.Intercept {

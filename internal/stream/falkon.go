@@ -84,8 +84,8 @@ func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, 
 	return f, jitter, f.factor()
 }
 
-// FullFalkon is Falkon with all samples as Q, and centers A Aᵀ with an intercept, so that P is equal to H except
-// for the jitter in S. It makes one pass and takes 2nM² operations, twice as many as Normal. Its factors are
+// FullFalkon is Falkon with all samples as Q. If there is an intercept, A Aᵀ is centered. P is therefore equal to H
+// except for the jitter in S. It makes one pass and takes 2nM² operations, twice as many as Normal. Its factors are
 // accurate enough for the posterior, because their rounding errors do not grow with the condition number of S. If
 // gradient is false, the caller must not call Gradient.
 func (w *Equations) FullFalkon(timed Timed, c *Centers, gradient bool) (*Preconditioner, error) {
@@ -122,7 +122,7 @@ func (w *Equations) FullFalkon(timed Timed, c *Centers, gradient bool) (*Precond
 	return pre, nil
 }
 
-// beginFalkon allocates the matrix of a falkon, computes T and sets A to λI. It returns jitter like newFalkon.
+// beginFalkon allocates the preconditioner, computes T, and sets A to λI. Like newFalkon, it returns the jitter.
 func beginFalkon(w *Equations, c *Centers) (f *falkon, jitter float64, err error) {
 	f = &falkon{b: w.b}
 	if f.storage, err = w.mem.New(w.m+1, w.m); err != nil {
@@ -137,7 +137,7 @@ func beginFalkon(w *Equations, c *Centers) (f *falkon, jitter float64, err error
 	return f, jitter, nil
 }
 
-// factor replaces A Aᵀ by A.
+// factor replaces the matrix A Aᵀ by its Cholesky factor A.
 func (f *falkon) factor() error {
 	err := f.b.Potrf(backend.Lower, f.a)
 	var pivot *backend.PivotError

@@ -59,8 +59,8 @@ func (f *Feed) WithKeys() *Feed {
 	return f
 }
 
-// Each calls use with every piece. Only the last piece may have fewer rows. The argument from is the index of the
-// first row of the piece among the rows of weight > 0. The first pass returns an error for numbers that are not
+// Each calls the function use with every piece. Only the last piece may have fewer rows. The argument from is the index
+// of the first row of the piece among the rows of weight > 0. The first pass returns an error for numbers that are not
 // finite and for negative weights.
 func (f *Feed) Each(ctx context.Context, use func(from int, x, y backend.Host[float64], w []float64) error) error {
 	rows, d, t := f.x.Rows, f.x.Cols, f.y.Cols

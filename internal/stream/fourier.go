@@ -22,7 +22,7 @@ type Fourier struct {
 	seed   uint64
 	b      backend.Backend[float64]
 	w      backend.Matrix[float64] // ω, or for sparse samples ωᵀ
-	// For sparse samples, identity has order D, and products holds the r×D inner products ω_jᵀx of a piece.
+	// For sparse samples, identity is the identity matrix of order D, and products holds ω_jᵀx for a piece (r×D).
 	identity, products backend.Matrix[float64]
 }
 

@@ -215,7 +215,7 @@ func (g *gradient) addCenters() error {
 	return nil
 }
 
-// addPiece adds the contribution of ∂/∂Φ for a piece to g.sums, or for Fourier to byOmega and byScale.
+// addPiece adds the contribution of a piece to the gradient: to g.sums, or for Fourier to byOmega and byScale.
 func (g *gradient) addPiece(p piece) error {
 	b := g.b
 	r, _ := p.y.Dims()
@@ -239,7 +239,7 @@ func (g *gradient) addPiece(p piece) error {
 	return g.add(phiBar, p.x)
 }
 
-// add adds to g.sums, for each parameter θ, the sum over the elements of weights times those of ∂k(x, c)/∂θ.
+// add adds Σ_ij weights_ij ∂k(x_i, c_j)/∂θ to g.sums for each parameter θ.
 func (g *gradient) add(weights, x backend.Matrix[float64]) error {
 	r, _ := weights.Dims()
 	dk := g.dk.View(0, 0, r, g.m)

@@ -22,9 +22,9 @@ import (
 // the samples, and is independent of the y_i (deterministic training conditional, Quiñonero-Candela and Rasmussen
 // 2005, equation 20). For Fourier, r is zero.
 type Posterior struct {
-	// Factors holds the Cholesky factors AAᵀ of λI + T⁻ᵀΦᵀWΦT⁻¹ and TᵀT of S. For Centers it is (M+1)×M: T is the
-	// upper triangle of its first M rows and A the lower triangle of its last M rows. For Fourier T is I, and A is
-	// the lower triangle of the M×M matrix.
+	// Factors holds the Cholesky factors of two matrices: S = TᵀT and λI + T⁻ᵀΦᵀWΦT⁻¹ = AAᵀ. For Centers it is (M+1)×M:
+	// T is the upper triangle of its first M rows and A the lower triangle of its last M rows. For Fourier, T is I, and
+	// A is the lower triangle of the M×M matrix Factors.
 	Factors backend.Host[float64]
 	Shift   []float64 // A⁻¹T⁻ᵀΦᵀW1/Σw for Φ without centering, M numbers; nil without an intercept
 	Weight  float64   // Σw over the samples
@@ -360,7 +360,7 @@ func (ws *workspace) fill(points numeric.Points) (backend.Matrix[float64], error
 	return phi, ws.B.Sync()
 }
 
-// reduce overwrites phi = ΦT⁻¹ with ΦT⁻¹A⁻ᵀ − 1ūᵀ, where ū is the mean of the rows of ΦT⁻¹A⁻ᵀ over the samples.
+// reduce replaces ΦT⁻¹, the contents of phi, by ΦT⁻¹A⁻ᵀ − 1ūᵀ as in Sample.
 func (ws *workspace) reduce(phi backend.Matrix[float64]) {
 	r, _ := phi.Dims()
 	ws.B.Trsm(backend.Right, backend.Lower, backend.Transpose, 1, ws.a, phi)
@@ -452,7 +452,7 @@ func (p *Posterior) Sample(ctx context.Context, dev backend.Device, phi Basis, k
 	return out, f.B.Download(out, sum)
 }
 
-// addRest adds Cr of the formula of Sample to sum, and returns ΦT⁻¹ for the points.
+// addRest adds the term Cr of each draw (see Sample) to sum, and returns ΦT⁻¹ for the points.
 func (ws *workspace) addRest(k kernels.Kernel, points numeric.Points, sum backend.Matrix[float64], normal func(rows int) (backend.Matrix[float64], error)) (values backend.Matrix[float64], err error) {
 	n := points.Rows
 	c, err := ws.Mem.New(n, n)

@@ -196,7 +196,7 @@ func gamma(r *rand.Rand, shape float64) float64 {
 	}
 }
 
-// withOffset returns the function draw of s for a kernel that has offset other parameters before those of s.
+// withOffset returns the function draw of s for a kernel whose parameters include those of s from index offset on.
 func (s spectral) withOffset(offset int) func(r *rand.Rand, omega, normal, byOmega, sums []float64) {
 	return func(r *rand.Rand, omega, normal, byOmega, sums []float64) {
 		if byOmega != nil {
@@ -206,8 +206,8 @@ func (s spectral) withOffset(offset int) func(r *rand.Rand, omega, normal, byOme
 	}
 }
 
-// frequencies draws count frequencies as the rows of a count×d matrix. Column i of the d×count matrix byOmega is
-// the argument byOmega of draw for frequency i. Once ctx is done, frequencies returns an error.
+// frequencies draws count frequencies as the rows of a count×d matrix. For frequency i, it passes column i of the
+// d×count matrix byOmega to s.draw. Once ctx is done, frequencies returns an error.
 func (s spectral) frequencies(ctx context.Context, r *rand.Rand, count, d int, byOmega backend.Host[float64], sums []float64) (backend.Host[float64], error) {
 	list, normal := backend.NewHost[float64](count, d), make([]float64, d)
 	var column []float64

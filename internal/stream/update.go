@@ -34,17 +34,17 @@ func (p *Posterior) UpdateBytes(n, t int) int64 {
 
 const updateRows = 512
 
-// Update appends samples, or removes samples if sign is −1. It returns the new posterior and the new solution, β
-// and b, for the same basis and λ. It needs the previous solution, and takes O(rM²) operations for r samples and
-// O(M³) for the factors.
+// Update appends samples, or removes samples if sign is −1. It returns the new posterior and the new solution, β and b,
+// for the same basis and λ. It needs the previous solution, and takes O(rM²) operations for r samples and O(M³) for the
+// factors.
 //
-// Let v = T⁻ᵀφ, v̄ and ȳ the weighted means before the update, Σw the total weight after it, and ΔΣ the sum over
-// the added samples, or minus the sum over the removed ones. For AAᵀ − λI = Σ w (v − v̄)(v − v̄)ᵀ the update is
+// Let T and A be the factors of p, v = T⁻ᵀφ, v̄ and ȳ the weighted means before the update, Σw the total weight after
+// it, and ΔΣ the sum over the added samples, or minus the sum over the removed samples. For AAᵀ − λI = Σ w (v − v̄)(v −
+// v̄)ᵀ the update is
 //
 //	AAᵀ ← AAᵀ + ΔΣ w (v − v̄)(v − v̄)ᵀ − ddᵀ/Σw,  d = ΔΣ w (v − v̄)
 //
-// and it has the same form for AAᵀTβ = Σ w (v − v̄)(y − ȳ) and Σ w (y − ȳ)². v̄, ȳ and d are 0 without an
-// intercept.
+// and it has the same form for AAᵀTβ = Σ w (v − v̄)(y − ȳ) and Σ w (y − ȳ)². v̄, ȳ and d are 0 without an intercept.
 func (p *Posterior) Update(ctx context.Context, dev backend.Device, phi Basis, x numeric.Points, y backend.Host[float64], weights []float64, sign float64, beta backend.Host[float64], bias []float64) (q *Posterior, b backend.Host[float64], c []float64, err error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()
@@ -69,8 +69,8 @@ func (p *Posterior) Update(ctx context.Context, dev backend.Device, phi Basis, x
 	return u.finish()
 }
 
-// Merge returns the posterior and the solution for the samples of p and other. The arguments beta and bias hold
-// the two solutions. Both posteriors must have the same λ and T. Merge takes O(M³) operations.
+// Merge returns the posterior and the solution for the samples of p and other. The arguments beta and bias hold the two
+// solutions. Both posteriors must have the same λ and the same T in Factors. Merge takes O(M³) operations.
 func (p *Posterior) Merge(ctx context.Context, dev backend.Device, phi Basis, other *Posterior, beta [2]backend.Host[float64], bias [2][]float64) (q *Posterior, b backend.Host[float64], c []float64, err error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()
@@ -231,8 +231,8 @@ func (u *update) add(x numeric.Points, y backend.Host[float64], weights []float6
 	return u.B.Sync()
 }
 
-// addSums adds the sums of v to u. Let δ and ε be the differences v − u of the fields mean and ybar,
-// and W the weight of v. About the means of u, the sums h, z and squares of v are
+// addSums adds the sums of v to u. Let δ and ε be the differences v − u of the fields mean and ybar, and W the weight
+// of v. Relative to the means of u, the fields h, z and squares of v are
 //
 //	h − λI + W δδᵀ,  z + W δεᵀ,  squares + W ε²
 func (u *update) addSums(v *update) error {

@@ -125,7 +125,7 @@ func newDescent(s *smo) *descent {
 		d.square[r] = numeric.Dot(values, values)
 		d.rho += d.square[r] / (16 * float64(s.n))
 	}
-	// |Σ s_i α_i − κ| is at most about Σ c_i. A pass can therefore change b by 1 only if ρ ≥ 1/Σ c_i.
+	// With ρ ≥ 1/Σ c_i, a pass can change b by about 1: b changes by ρ times the excess, which is at most about Σ c_i.
 	total := 0.0
 	for _, c := range d.c {
 		total += c

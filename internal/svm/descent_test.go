@@ -100,8 +100,8 @@ func descentCases() map[string]*Problem {
 	return cases
 }
 
-// TestDescentSolvesTheProgramOfSMO compares coordinate descent, and SMO that continues after one pass of it, with
-// SMO. For each solution it checks the optimality conditions.
+// TestDescentSolvesTheProgramOfSMO compares coordinate descent alone, and one pass of it followed by SMO, with SMO
+// alone. For each solution it checks the optimality conditions.
 func TestDescentSolvesTheProgramOfSMO(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const tol = 1e-6
@@ -174,7 +174,7 @@ func checkOptimal(t *testing.T, description string, p *Problem, start []float64,
 		}
 		primal += p.C[i] * max(-p.Sign[i]*(f+got.Intercept)-p.P[i], 0)
 	}
-	// The bound on the rounding error of F, a sum of n·60 terms; large bounds its positive and its negative terms.
+	// rounding bounds the error of f, a sum of n·60 terms whose partial sums are at most about 1 + large.
 	rounding := float64(n) * 60 * 0x1p-52 * (1 + large)
 	if maxV-minV > got.Tol+rounding {
 		t.Errorf("%s: the conditions are violated by %g, not %g", description, maxV-minV, got.Tol)

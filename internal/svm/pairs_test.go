@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestSharedGram checks that machines that share k(X, X) find the same minima as others, also after shrinking,
-// that the plan includes the matrix, and that it is not shared if the plan exceeds the memory.
+// TestSharedGram checks that machines that share k(X, X) find the same minima as machines that do not share it, also
+// after shrinking. The matrix must be part of the planned memory, and must not be shared if the plan exceeds the limit.
 func TestSharedGram(t *testing.T) {
 	t.Log("seed 71")
 	for name, n := range map[string]int{"cpu": 3300, "ref": 90} { // shrinking occurs in a pair of 2200 rows

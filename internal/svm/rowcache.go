@@ -215,8 +215,8 @@ func CacheWithin(dev backend.Device, memory, bytes int64) int64 {
 	return min(bytes, max(run.Available(dev, memory)/2, 1))
 }
 
-// memory holds allocations that the solver reuses for the next program, because clearing new memory would take as
-// long as computing rows of K. Only one goroutine may use a memory.
+// memory holds allocations that the solver reuses for the next quadratic program, because clearing new memory would
+// take as long as computing rows of K. Only one goroutine may use a memory.
 type memory struct {
 	rows     []float64 // the slots of a RowCache
 	minSize  int       // minimum length of a new allocation of rows; the caller sets it to the length for the largest program
@@ -363,8 +363,8 @@ func (c *RowCache) compute(list []int) error {
 // stagedBytes is the memory for a block of columns of K, which fits in the second- or third-level cache.
 const stagedBytes = 2 << 20
 
-// write computes the rows of K for the samples x in the given slots: in place for consecutive slots, and otherwise
-// in blocks of columns, because a call for each slot would pack all samples for each row.
+// write computes the rows of K for the samples x in the given slots. If the slots are not consecutive, it computes
+// blocks of columns of all rows and copies them to the slots.
 func (c *RowCache) write(slots []int, x backend.Matrix[float64]) error {
 	n := c.host.Rows
 	if slots[len(slots)-1]-slots[0] == len(slots)-1 && slices.IsSorted(slots) {

@@ -93,7 +93,7 @@ func testRowCache(t *testing.T, b backend.Backend[float64], bound float64) {
 	}
 }
 
-// TestScatteredRows checks rows that replace rows in scattered slots.
+// TestScatteredRows checks that new rows replace cached rows in slots that are not adjacent.
 func TestScatteredRows(t *testing.T) {
 	const n, d, batch, bound = 2100, 2, 256, 64 * 0x1p-52 // the bound is that of testRowCache
 	t.Log("seed 2")

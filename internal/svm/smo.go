@@ -233,8 +233,8 @@ func solve(ctx context.Context, b backend.Backend[float64], p *Problem, set Para
 	}
 }
 
-// scaleTol multiplies the tolerance by the initial range of v if the range is below 1, for y of small values and
-// for a small sum of α. The tolerance remains at least the rounding error of v.
+// scaleTol multiplies the tolerance by the initial range of v if this range is below 1, as for small y or a small sum
+// of α. The tolerance remains at least the rounding error of v.
 func (s *smo) scaleTol() {
 	s.violation()
 	if len(s.v) == 0 {
@@ -556,8 +556,8 @@ func (s *smo) update(rows []int) error {
 	return nil
 }
 
-// shrinkRows is the minimum number of rows for which shrinking saves time. Shrinking removes a row
-// that meets the conditions in shrinkAfter successive working sets.
+// shrinkRows is the minimum number of rows for which shrinking saves time. Shrinking removes a row whose variables were
+// at bounds, and in no violating pair, for shrinkAfter successive working sets.
 const (
 	shrinkRows  = 2000
 	shrinkAfter = 3
@@ -667,7 +667,7 @@ func (s *smo) result() (*Result, error) {
 	}
 	maxV, minV := s.violation()
 	res := &Result{EquivalentParam: found, Beta: s.beta(), Steps: s.steps, Rows: s.rows, Passes: s.passes, Gap: s.gap, Tol: s.set.Tol}
-	// b is the mean of v over the free variables, which differ by at most the tolerance at the solution.
+	// b is the mean of v over the free variables. At the solution, these v differ by at most the tolerance.
 	sum, free := 0.0, 0
 	for i, v := range s.v {
 		if s.mayRise(i) && s.mayFall(i) {

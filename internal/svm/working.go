@@ -157,7 +157,8 @@ func (w *working) shift(i int, t float64, bound bool) {
 	w.rise[i], w.fall[i] = offsets(increases, decreases)
 }
 
-// offsets returns rise_i and fall_i. Adding them to v_i replaces branches, which processors predict badly.
+// offsets returns rise = −∞ if a variable must not increase, and fall = +∞ if it must not decrease; otherwise both are
+// 0. Added to v, they exclude the variable from a maximum or a minimum without a branch.
 func offsets(mayRise, mayFall bool) (rise, fall float64) {
 	if !mayRise {
 		rise = math.Inf(-1)

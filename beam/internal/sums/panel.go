@@ -11,8 +11,8 @@ import (
 const (
 	// PanelRows is the number of rows of a panel: enough for a Syrk to run at full speed.
 	PanelRows = 512
-	// PlainRows is the number of rows whose products are added in float64 on the device before their sum is added
-	// to the pairs of float64, which takes as long as the products of about 10 rows.
+	// PlainRows is the number of rows whose products are summed in float64 on the device. Adding this sum to the pairs
+	// of float64 takes as long as the products of about 10 rows.
 	PlainRows = 8 * PanelRows
 )
 
@@ -170,7 +170,7 @@ func (g *Gatherer) multiply() error {
 	return nil
 }
 
-// fold adds c to the sums.
+// fold adds the products in g.c to g.sums.
 func (g *Gatherer) fold() error {
 	if g.rowsInC == 0 {
 		return nil

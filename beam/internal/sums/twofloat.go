@@ -23,7 +23,7 @@ func add(ah, al, bh, bl float64) (h, l float64) {
 	return quickTwoSum(vh, tl+vl)
 }
 
-// addOne returns (ah + al) + b with a relative error below 2·2⁻¹⁰⁶ (algorithm 4 of the same paper).
+// addOne returns (ah + al) + b with a relative error below 2·2⁻¹⁰⁶ (Joldes, Muller and Popescu 2017, algorithm 4).
 func addOne(ah, al, b float64) (h, l float64) {
 	sh, sl := twoSum(ah, b)
 	return quickTwoSum(sh, al+sl)
