@@ -529,7 +529,7 @@ var shapeLimits = []struct {
 	{"test files in the root folder", 6},
 }
 
-// suites matches the folders whose packages only tests import or run, which do not count as product.
+// suites matches the folders of packages that only tests use. Their lines do not count as product lines.
 var suites = regexp.MustCompile(`(^|/)(backendtest|solvertest|learnertest|kerneltest|cudatest|internal/required|internal/browser|ctest/advice)/`)
 
 // shapeOf returns the measures of shapeLimits for the Go files under folder. Product lines are the physical lines

@@ -1269,7 +1269,7 @@ func ExampleFit_float32() {
 	// 21.0
 }
 
-// A kernel over texts returns points, which are used like other samples.
+// This example fits texts with a string kernel. The function objects.TrainingPoints returns points for Fit.
 func ExampleFit_texts() {
 	ctx := context.Background()
 	k := stringkernels.Spectrum{Length: 2}
@@ -1393,8 +1393,8 @@ var panicking = map[string]string{
 	"validate.Novelty.":          "embeds the model, which must not be nil",
 }
 
-// TestZeroValuesDoNotPanic checks that no method of a zero value panics, and for a nil pointer neither Close nor a
-// method that can return an error. Nil pointers to models of package learners are not tested, because many of their
+// TestZeroValuesDoNotPanic checks that no method of a zero value panics. With a nil pointer, Close and all methods that
+// can return an error must not panic. Nil pointers to models of package learners are not tested, because many of their
 // methods are methods of embedded structs.
 func TestZeroValuesDoNotPanic(t *testing.T) {
 	dense := mat.NewDense(2, 2, []float64{2, 1, 1, 2})

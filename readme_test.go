@@ -366,7 +366,7 @@ func TestTaggedClone(t *testing.T) {
 	}
 	version := string(heading[1])
 	served := filepath.Join(here, "served")
-	// go get reads the go.mod files of all modules of the graph, which the cache may lack.
+	// go get reads the go.mod files of all modules of the graph. The cache may lack some of them.
 	for _, folder := range []string{"beam", "gorgonia"} {
 		run(filepath.Join(clone, folder), nil, "go", "mod", "graph")
 		run(filepath.Join(clone, folder), nil, "go", "list", "-deps", "./...")
@@ -429,8 +429,8 @@ func TestTaggedClone(t *testing.T) {
 	}
 }
 
-// TestReleaseWithoutWheel runs `make wheel` and `make release` with a Python that lacks pip, or hatchling and a
-// package index, and with a go command that only records its arguments.
+// TestReleaseWithoutWheel runs `make wheel` and `make release` with a Python without pip, and with a Python without
+// hatchling and without a package index. A fake go command records its arguments.
 func TestReleaseWithoutWheel(t *testing.T) {
 	for _, program := range []string{"make", "gcc", "git", "sha256sum"} {
 		required.Program(t, "tagged", program)
@@ -444,7 +444,7 @@ func TestReleaseWithoutWheel(t *testing.T) {
 		}
 		return file
 	}
-	// This go command writes an archive for `go run ./release DIST`, and a record for `go build`.
+	// This fake go command writes an archive for `go run ./release DIST`, and a record for `go build`.
 	golang := script("go", `case "$1 $2" in "run ./release") echo archive >"$3/mercer.tar.gz";; build*) touch "`+here+`/compiled";; esac`)
 	for _, c := range []struct{ python, says string }{
 		{script("nopip", "exit 1"), "has no pip"},

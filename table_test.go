@@ -168,7 +168,7 @@ func TestClassesOfATable(t *testing.T) {
 	}
 }
 
-// TestTextsOfATable checks that a model of texts accepts rows with texts, and has the same intervals after loading.
+// TestTextsOfATable checks that a model fitted to texts accepts rows with texts, and keeps its intervals when loaded.
 func TestTextsOfATable(t *testing.T) {
 	texts := []string{"ab", "abc", "b", "bca", "ca"}
 	k, err := objects.Parse("spectrum(length=1)")
@@ -558,8 +558,8 @@ func TestFitTableOfAMillionFeaturesTakesMegabytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	// The lists of columns (of all samples, of a subset and of a batch) take 12 bytes for each feature. The cache
-	// of rows of K takes half of the limit.
+	// Three lists of column numbers (of all samples, of a subset and of a batch) take 12 bytes for each feature. The
+	// cache of rows of K takes half of the limit.
 	const limit = 64 << 20
 	o := mercer.Options{Device: dev}
 	o.Memory = limit

@@ -76,7 +76,7 @@ func (l BayesRidge) Fit(ctx context.Context, dev backend.Device, x, y mat.Matrix
 // Noise returns σ² of each output.
 func (m *BayesRidgeModel) Noise() []float64 { return slices.Clone(m.posterior.Noise) }
 
-// Prior returns σ_w² of each output.
+// Prior returns the prior variance σ_w² of the weights of each output.
 func (m *BayesRidgeModel) Prior() []float64 { return slices.Clone(m.posterior.Prior) }
 
 // LogEvidence returns log p(y | X) of each output. A sample of weight w counts as w samples.

@@ -23,10 +23,10 @@ import (
 // Tibshirani and Wasserman (2018), Distribution-free predictive inference for regression, algorithm 2; Sadinle,
 // Lei and Wasserman (2019), Least ambiguous set-valued classifiers.
 type Calibration struct {
-	// Scores has one row for each output: the m values |y − f(x)| in ascending order. For a
-	// classifier it has one row: 1 − p of the observed class if the model has probabilities;
-	// otherwise the largest decision value of the other classes minus the decision value of the observed class
-	// (for two classes with the decision value f: −f or f).
+	// Scores has one row for each output: the m values |y − f(x)| in ascending order. For a classifier it has one row:
+	// 1 − p of the observed class if the model has probabilities, otherwise the largest decision value of the other
+	// classes minus the decision value of the observed class. For two classes with the decision value f, this is f for
+	// the first and −f for the second class.
 	Scores backend.Host[float64]
 }
 

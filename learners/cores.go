@@ -53,8 +53,8 @@ func FactsOf(m Model, name func(parameter string) string) []Fact {
 	return nil
 }
 
-// remark adds the fact "warning" with the given text, unless it is empty. Advice in the text is
-// marked as package message defines.
+// remark adds the fact "warning" with the given text, unless the text is empty. The text may contain advice, in the
+// syntax of package message.
 func (m *model) remark(text string) { m.facts = warned(m.facts, text) }
 
 func (m *model) setLearner(name string) { m.learner = name }

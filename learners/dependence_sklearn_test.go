@@ -33,8 +33,8 @@ for j in range(a["x"].shape[1]):
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The bound is the rounding error of α, with the condition number n + 1, and of sums of n terms up to
-		// ‖α‖₁.
+		// The condition number of K + I is at most n + 1, and ‖α‖₁ ≤ √n‖y‖. The bound is for the rounding errors of α
+		// and of sums of n terms.
 		bound := float64(n) * float64(n) * 0x1p-52 * math.Sqrt(float64(n)) * mat.Norm(y, 2)
 		for j := range d {
 			p := validate.DependenceParams{First: j}

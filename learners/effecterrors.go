@@ -19,8 +19,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// averages computes weighted averages over the rows of x: of the derivatives of a function, and for the features
-// in the list binary of the differences between its values at the two values of the feature.
+// averages computes weighted averages over the rows of x: of the derivative of a function with respect to each feature,
+// or for a feature in the list binary, of the change of the function between the two values of the feature.
 type averages struct {
 	x       backend.Host[float64]
 	weights []float64 // the weights; their sum is 1
@@ -71,8 +71,8 @@ func (a averages) atLevel(q, level int) backend.Host[float64] {
 	return x
 }
 
-// differences returns, for each row and output, the difference of the sum of the given functions
-// between the larger and the smaller value of the feature binary[q].
+// differences returns, for each row and output, the change of the sum of the given functions when the feature binary[q]
+// changes from its smaller to its larger value.
 func (a averages) differences(ctx context.Context, dev backend.Device, q int, sums ...predictor) (*mat.Dense, error) {
 	out := mat.NewDense(a.x.Rows, len(sums[0].intercept), nil)
 	for level, sign := range []float64{-1, 1} {
@@ -139,8 +139,8 @@ func (a averages) priorVariances(ctx context.Context, dev backend.Device, k kern
 		run.Parallel(n, func(from, to int) {
 			weights := make([]float64, n)
 			for i := from; i < to && ctx.Err() == nil; i++ {
-				// Row i is paired with the next (n − 1)/2 rows in cyclic order. If n is even, each pair of rows i
-				// and i + n/2 occurs twice, each time with half of its weight.
+				// Row i is paired with the next n/2 rows in cyclic order. If n is even, the pair of i and i + n/2
+				// occurs twice, so each occurrence has half of the weight.
 				for s := 1; s <= n/2; s++ {
 					weights[(i+s)%n] = 2 * a.weights[i] * a.weights[(i+s)%n]
 					if 2*s == n {

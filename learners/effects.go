@@ -45,17 +45,18 @@ type EffectParams struct {
 // derivative at one of the rows with respect to a feature that is not in EffectParams.Binary.
 var ErrNoDerivative = errors.New("no derivative")
 
-// maxCovariances is the largest n²(d + 10) for which the n²d covariances of derivatives are computed.
+// maxCovariances is the largest n²(d + 10) for which priorVariances computes variances, for n rows and d features.
 const maxCovariances = 2e10
 
-// MarginalEffects returns the derivatives of f with respect to the features at the n rows of x. The outputs of a
-// classifier are its decision values. f must be xW + b or a sum of kernel functions. The error wraps
-// ErrNoDerivative for models that count votes or neighbors, and if the kernel has no derivative at a row with
-// respect to a feature that is not in p.Binary: see kernels.Corner.
+// MarginalEffects returns the derivatives of f with respect to the d features at the n rows of x. The outputs of a
+// classifier are its decision values. f must be xW + b or a sum of kernel functions. The error wraps ErrNoDerivative
+// for models that count votes or neighbors, and if the kernel has no derivative at a row with respect to a feature that
+// is not in p.Binary: see kernels.Corner.
 //
-// f is a weighted sum of functions, such as k(·, x_l) for each training sample x_l. The vector g_p holds the
-// averages of their derivatives with respect to feature p: g_lp = Σ_i w_i ∂k(x_i, x_l)/∂x_ip / Σ_i w_i. For a
-// feature of p.Binary a difference of k replaces the derivative. The standard errors are
+// The m training samples x_l have the weights v_l, V = diag(v) and the kernel matrix K. f is a weighted sum of
+// functions, such as k(·, x_l) for each x_l. The vector g_p holds the averages of their derivatives with respect to
+// feature p: g_lp = Σ_i w_i ∂k(x_i, x_l)/∂x_ip / Σ_i w_i. For a feature of p.Binary a difference of k replaces the
+// derivative. The standard errors are
 //
 //	KernelRidge               σ‖V^(−1/2) P g_p‖,  α = P y,  σ² = (1/m) Σ_l v_l (y_l − f(x_l))²
 //	GaussianProcess           s√(q_p − g_pᵀ(K + λV⁻¹)⁻¹g_p)
@@ -63,15 +64,15 @@ const maxCovariances = 2e10
 //	Ridge, FourierRidge       s√λ √(g_pᵀ(ΦᵀVΦ + λI)⁻¹g_p)
 //	BayesRidge, RVM           √(g_pᵀΣg_p), with the posterior covariance Σ of the coefficients
 //
-// with the weights v of the m training samples, V = diag(v), their kernel matrix K, the scale s of the process,
-// and Φ and S of the model's method Variance. The matrix P maps the targets to the coefficients α. The prior
-// variance of the average is s²q_p with q_p = Σ_ij w_i w_j ∂²k(x_i, x_j)/∂x_ip∂x_jp / (Σ_i w_i)². Without weights
-// and intercept the errors of KernelRidge are those of Hainmueller and Hazlett (2014), Kernel regularized least
-// squares, section 4.2; the error of a difference is multiplied by √2 as in their R package KRLS. The other errors
-// are posterior standard deviations (Rasmussen and Williams 2006, section 9.4).
+// with the scale s of the process, and Φ and S of the model's method Variance. The matrix P maps the targets to the
+// coefficients α. The prior variance of the average is s²q_p with
+// q_p = Σ_ij w_i w_j ∂²k(x_i, x_j)/∂x_ip∂x_jp / (Σ_i w_i)². Without weights and intercept, the errors of KernelRidge
+// are those of Hainmueller and Hazlett (2014), Kernel regularized least squares, section 4.2; the error of a difference
+// is multiplied by √2 as in their R package KRLS. The other errors are posterior standard deviations (Rasmussen and
+// Williams 2006, section 9.4).
 //
-// Ridge, NystromRidge and FourierRidge need Std. For GaussianProcess and NystromRidge, StdErr is nil if n²(d + 10)
-// > 2·10¹⁰, or if the kernel has no second derivatives (see kernels.NewMixed) and not all features are binary.
+// Ridge, NystromRidge and FourierRidge need Std. For GaussianProcess and NystromRidge, StdErr is nil if n²(d + 10) >
+// 2·10¹⁰, or if the kernel has no second derivatives (see kernels.NewMixed) and not all features are binary.
 //
 // The derivatives take O(nmd) operations for each output and all q_p together O(n²d). The standard errors of
 // KernelRidge take as long as a fit with d targets.

@@ -453,8 +453,8 @@ func TestEffectDeviations(t *testing.T) {
 		}
 		for p := range d {
 			fine, coarse := variance(p)
-			// The tolerance adds the rounding errors of the finite differences, times the condition number of the
-			// matrices.
+			// The tolerance is the change of the finite differences when the step is doubled, plus their rounding
+			// errors times a bound n/λ on the condition number.
 			tol := 2*math.Abs(fine-coarse) + n/lambda*0x1p-52*0x1p14
 			if got := math.Pow(e.StdErr.At(0, p), 2); !(math.Abs(got-fine) <= tol) || tol > 1e-3*max(fine, 1e-3) {
 				t.Errorf("seed %d: %s: feature %d: the variance is %v, want %v ± %g", seed, name, p+1, got, fine, tol)
@@ -723,7 +723,7 @@ func TestEffectsOfBinaryFeatures(t *testing.T) {
 				for i, w := range weights {
 					want := f[1].At(i, 0) - f[0].At(i, 0)
 					mean, total = mean+w*want, total+w
-					// The bound is for two sums of n terms αk, where Σ|α| is at most √n‖y‖/λ < 200.
+					// The bound is for two sums of n terms α_i k(x_i, x), where Σ|α_i| ≤ √n‖y‖/λ < 200.
 					if got := e.Rows[0].At(i, q); !(math.Abs(got-want) <= 4*n*0x1p-53*200) {
 						t.Errorf("%v: row %d, feature %d: %v, want %v", k, i+1, q+1, got, want)
 					}

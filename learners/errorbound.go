@@ -30,11 +30,11 @@ type Bounded interface {
 	// Ridge, NystromRidge and FourierRidge make a bound only with the field Bound or with Options.Prove.
 	HasBound() bool
 	// PredictBound returns predictions at the rows of x, and for each prediction a bound on its distance from the
-	// prediction of the exact solution. The predictions equal those of Predict up to rounding. The bounds take O(d
-	// + t) operations for each row, and O(nt) more if the model was fitted with Options.Prove. If the model was
-	// fitted with the field Bound, PredictBound evaluates the functions in more than 80 bits, which takes much
-	// longer and gives bounds that nearly equal the errors. Models of Ridge, NystromRidge and FourierRidge are
-	// also evaluated in this way after a small fit with Options.Prove.
+	// prediction of the exact solution. The predictions equal those of Predict up to rounding. The bounds take O(d + t)
+	// operations for each row, for d features and t targets, and O(nt) more after a fit with Options.Prove. After a fit
+	// with the field Bound, PredictBound computes in more than 80 bits, which takes much longer; the bounds then nearly
+	// equal the errors. This is also the case for Ridge, NystromRidge and FourierRidge after a small fit with
+	// Options.Prove.
 	PredictBound(ctx context.Context, dev backend.Device, x mat.Matrix) (values, bounds *mat.Dense, err error)
 }
 
@@ -119,8 +119,8 @@ func (b *errorBound) evaluateAt(ctx context.Context, f *verified.Expansion, poin
 	return values, bounds, nil
 }
 
-// denseRows returns the number of rows of a block of denseBlocks for samples of d features: 8 to 256 rows, of at
-// most 1 MiB above 8 rows.
+// denseRows returns the number of rows of a block of denseBlocks for samples of d features, between 8 and 256. A block
+// of more than 8 rows has at most 1 MiB.
 func denseRows(d int) int { return max(8, min(256, 1<<17/max(d, 1))) }
 
 // denseBlocks calls use for blocks of the points, with the index i of the first point. Dense points are one block;
@@ -143,8 +143,8 @@ func denseBlocks(points numeric.Points, use func(i int, x backend.Host[float64])
 	return nil
 }
 
-// accuracyTol returns the relative residual at which the predictions of a solution of p have errors of at most
-// accuracy/2 without rounding. It inverts the bound of verified.ErrorBound. The rows of p are points.
+// accuracyTol returns a relative residual of the solution of p. Without rounding errors, it limits the errors of the
+// predictions to accuracy/2, by the bound of verified.ErrorBound. The rows of p are points.
 func accuracyTol(accuracy float64, points numeric.Points, p solvers.Problem) (float64, error) {
 	if !p.Kernel.IsPSD() || !(p.Lambda > 0) {
 		return 0, noBound(p)
@@ -293,9 +293,9 @@ func twoDigits(v float64) float64 {
 	return v
 }
 
-// setBound sets the bound of m, a solution of p, and adds the facts of the bound. If sharp is set, it computes the
-// bound from kernel values in more than 80 bits, or returns an error. res, o.Weights and lambdas are as in round;
-// the rows of p are the points.
+// setBound sets the error bound of m, the solution of p, and adds the facts of the bound. The rows of p are the points
+// of m. If sharp is set, setBound uses kernel values in more than 80 bits, or returns an error. lambdas, if not nil,
+// has the λ of each target. res.Residuals has a row for each entry of o.Weights, also for weights of 0.
 func (b *errorBound) setBound(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, lambdas []float64, sharp bool, o Options) error {
 	ctx = run.Beside(m.points.Evaluating(ctx, dev), m.points.CopyBytes(m.points.Rows))
 	if sharp && len(lambdas) == 0 {
@@ -390,8 +390,8 @@ func minEigenvalue(ctx context.Context, dev backend.Device, p solvers.Problem, m
 	return 0, err
 }
 
-// evaluate returns the bound that verified.System computes for m, a solution of p, with the given Floor. If a
-// second factorization is not possible, the bound has no correction, and reason gives the cause.
+// evaluate returns the bound of verified.System, with the given Floor, for m, the solution of p. If a second
+// factorization is not possible, the bound is larger, and reason gives the cause.
 func (b *errorBound) evaluate(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, floor float64, memory int64) (reason string, bound *verified.ErrorBound, err error) {
 	system := &verified.System{Y: p.Y, Weights: p.Weights, Lambda: p.Lambda, Intercept: p.Intercept, Floor: floor}
 	// bytes counts the factor, the kernel values and twelve columns for each target.

@@ -195,7 +195,7 @@ func TestKernelRidgeBound(t *testing.T) {
 						if bound := bounds.At(i, 0); !(math.Abs(diff) <= bound) {
 							t.Errorf("λ = %g, intercept %t: the error at point %d is %g, the bound %g", lambda, intercept, i, diff, bound)
 						}
-						// The argument 4 of limit bounds the targets, which are standard normal numbers.
+						// The targets are standard normal numbers of absolute value at most 4.
 						if sharp && !(bounds.At(i, 0) <= fitted.sharpLimit(diff, values.At(i, 0), fitted.limit(2, 4, lambda, 0.3, 2), lambda, 2)) {
 							t.Errorf("λ = %g, intercept %t: the bound at point %d is %g, the error %g", lambda, intercept, i, bounds.At(i, 0), diff)
 						}
@@ -325,7 +325,7 @@ func TestBoundOfPrecomputedValues(t *testing.T) {
 				for i := range 20 {
 					s.root = max(s.root, 1+mat.Dot(queries.RowView(i), queries.RowView(i)))
 				}
-				// The bound for precomputed values has the factor √n‖φ‖²·2w/λ instead of ‖φ‖√(w/λ)/2.
+				// For precomputed values the limit is larger by the factor 8√n·root·√(2/λ).
 				limit := s.limit(2, 4, lambda, 0.3, 2) * 8 * math.Sqrt(n) * s.root * math.Sqrt(2/lambda)
 				for i, f := range rationalRidge(x, y, queries, weights, lambda, intercept) {
 					f.Sub(f, new(big.Rat).SetFloat64(v.At(i, 0)))
@@ -448,7 +448,7 @@ func TestBoundOfEveryFit(t *testing.T) {
 			for i, f := range exact {
 				v := new(big.Rat).SetFloat64(values.At(i, 0))
 				diff, _ := v.Sub(v, f).Float64()
-				// The argument 4 of limit bounds the targets, which are standard normal numbers.
+				// The targets are standard normal numbers of absolute value at most 4.
 				if bound := bounds.At(i, 0); !(math.Abs(diff) <= bound) || bound > sizeOf(m, x).limit(20, 4, 0.5, 1, 1) {
 					t.Errorf("%T: the error at point %d is %g, the bound %g", samples, i, diff, bound)
 				}
@@ -600,8 +600,8 @@ func waveRidge(omega []float64, k0 float64, x, y, queries *mat.Dense, weights []
 	}
 	residual.MulVec(a, &z)
 	residual.SubVec(right, &residual)
-	// solveError is a bound on the error of (α, b): the inverse times the residual and its rounding error. The
-	// residual has sums of n + 1 terms, and kernel values with about ten roundings of numbers up to k(0).
+	// solveError is a bound on the error of (α, b): the norm of the inverse times the norm of the residual, including
+	// the rounding errors of the residual. A kernel value has about ten roundings of numbers up to k(0).
 	const rounding = 40 * unit
 	size := (k0 + 1 + lambda/0.3) * math.Sqrt(float64(n+1))
 	solveError := 2 * mat.Norm(&inverse, 2) * (mat.Norm(&residual, 2) + rounding*float64(n+2)*(size*mat.Norm(&z, 2)+mat.Norm(right, 2)))
@@ -698,7 +698,7 @@ func TestBoundsOfFunctions(t *testing.T) {
 					if !slices.ContainsFunc(learners.FactsOf(m, message.Plain), func(f learners.Fact) bool { return f.Name == "proven error of w" || f.Name == "proven error of beta" }) {
 						t.Errorf("%s: the facts have no proven error", name)
 					}
-					// Each term of Predict is at most |c|·k, and has at most 8(d + 7) + n + 9 roundings.
+					// Each product of a coefficient and a kernel value has at most 8(d + 7) + n + 9 roundings.
 					size, maxKernel := 0.0, 1.0
 					for _, array := range []string{"coef", "beta", "cosines", "sines", "intercept"} {
 						for _, c := range m.State().Arrays[array].Data {
@@ -765,9 +765,8 @@ func TestBoundsOfFunctions(t *testing.T) {
 	})
 }
 
-// TestFloat64BoundsOfFunctions checks the bounds that are computed in float64, for ridge with a λ for each target
-// and Nyström with sparse samples against solutions in rational numbers, and for large fits with Options.Prove
-// against the sharp bound.
+// TestFloat64BoundsOfFunctions checks the bounds that are computed in float64. It compares small fits of ridge and of
+// Nyström ridge with exact solutions in rational numbers, and large fits with the sharp bound.
 func TestFloat64BoundsOfFunctions(t *testing.T) {
 	random := rand.New(rand.NewPCG(30, 1))
 	draw := func(rows, cols int) *mat.Dense {
@@ -812,7 +811,7 @@ func TestFloat64BoundsOfFunctions(t *testing.T) {
 			if values, bounds, err = nystrom.PredictBound(t.Context(), dev, queries); err != nil {
 				t.Fatal(err)
 			}
-			// Kernel values are about 10, and eigenvalues of λk(c, c) about 1e-6.
+			// Kernel values are about 10, and eigenvalues of λ times the kernel matrix about 1e-6.
 			check("sparse nystrom-ridge", values, bounds, 0, rationalRidge(x, y, queries, weights, 0.1, intercept), 1e-6)
 
 			if !intercept {

@@ -177,8 +177,8 @@ func (f *fitting) task(rows int, bytes func(rows int) int64) *run.Task {
 	return t
 }
 
-// centered returns the samples in the form for linear least squares, and the task of a solver that
-// takes the given number of bytes.
+// centered returns the samples in the form for linear least squares, and a task for the solver. The function bytes
+// gives the memory that the solver needs.
 func (f *fitting) centered(intercept bool, bytes func(c *lsq.Samples, rows int) int64) (*lsq.Samples, *run.Task) {
 	if f.err != nil {
 		return nil, nil
@@ -212,8 +212,8 @@ func wrapError[M any](name string, parameters []Parameter, m *M, err *error) {
 	}
 }
 
-// adviceNames returns a function for message.Within, which maps a parameter in the advice of a message to the
-// parameter of the learner, or to "" if that has no effect. If parameters is nil, the advice is for a fitted
+// adviceNames returns a function for message.Within. The function maps a parameter in the advice of a message to the
+// name of the parameter, or to "" if the parameter has no effect. If parameters is nil, the advice is for a fitted
 // model.
 func adviceNames(parameters []Parameter) func(parameter string) string {
 	values := valuesOf(parameters)
@@ -221,8 +221,7 @@ func adviceNames(parameters []Parameter) func(parameter string) string {
 		name, value, _ := strings.Cut(name, "=")
 		return slices.ContainsFunc(parameters, func(p Parameter) bool {
 			return p.Name == name && p.When.met(values) && (value == "" || slices.Contains(p.Choices, value)) &&
-				// A parameter that has no default and was not given has no effect if another
-				// parameter is used in its place.
+				// An optional parameter without a value has no effect if another parameter can replace it.
 				(values.has(name) || p.autoDefault || !slices.ContainsFunc(parameters, func(q Parameter) bool { return q.When != nil && len(q.When.Values) == 0 && q.When.Parameter == name }))
 		})
 	}

@@ -58,10 +58,10 @@ type FourierRidge struct {
 	Tol         float64        // relative residual of the normal equations; 0 means 1e-6
 	Seed        uint64         // seed of all random choices
 	Bound       bool           // compute sharp bounds on the errors of predictions: see Bounded; needs λ > 0
-	// Std makes the model keep the posterior of the Gaussian process whose covariance is s² times the approximated
-	// kernel, and whose mean is f. Variance needs the posterior, which takes 8M² bytes. If n is near M or larger,
-	// the variance far from the samples may be far below that of the exact process. s² maximizes the likelihood.
-	// Std needs λ > 0.
+	// Std makes the model keep the posterior of a Gaussian process. Its prior covariance is s² times the approximated
+	// kernel, and its posterior mean is f. Variance needs the posterior, which takes 8M² bytes. If n is near M or
+	// larger, the variance far from the samples may be far below that of the exact process. s² maximizes the
+	// likelihood. Std needs λ > 0.
 	Std       bool
 	UnitScale bool // s² = 1, so that the variance of the noise is λ
 	// Optimize searches for the parameters of the kernel and the λ that maximize the likelihood of the process
@@ -234,7 +234,7 @@ func (m *FourierRidgeModel) predictPoints(ctx context.Context, dev backend.Devic
 	return f, err
 }
 
-// waves returns the predictor of the sum of the cosines or of the sines.
+// waves returns the predictor of the sum of the cosines or of the sines, with the coefficients beta.
 func (m *FourierRidgeModel) waves(k kernels.Kernel, beta backend.Host[float64], intercept []float64) predictor {
 	p := expansion(m.learner, k, m.frequencies, beta, intercept)
 	p.kernel = nil // unlike kernels, cosines accept every finite point

@@ -231,7 +231,7 @@ func (m *GaussianProcessModel) DropFactor() {
 	m.factor.Drop()
 }
 
-// Scale returns s² of each output.
+// Scale returns the scale s² of the covariance s²k of each output.
 func (m *GaussianProcessModel) Scale() []float64 { return slices.Clone(m.scale) }
 
 // LogLikelihood returns the log marginal likelihood of the samples, summed over the outputs.

@@ -57,8 +57,8 @@ func TestJointPerceptron(t *testing.T) {
 	if got, err := m.Predict(queries); err != nil || !slices.Equal(got, want) || !m.Clean {
 		t.Errorf("%v, %v", got, err)
 	}
-	// The kernel φᵀφ is exact for integers, so that it gives the steps of the perceptron with φ. A kernel with
-	// infinitely many features separates the classes.
+	// For integers the kernel φᵀφ has no rounding errors. The perceptron with this kernel therefore takes the same
+	// steps as the perceptron with the features φ.
 	for _, averaged := range []bool{false, true} {
 		primal := line
 		primal.Averaged = averaged

@@ -49,7 +49,7 @@ func TestVarianceKeepsItsFactor(t *testing.T) {
 	x, y := processData(21, 60)
 	queries, _ := processData(22, 300)
 	t.Log("seeds 21, 22")
-	// The counting device sums in another order; tol is 100 times the unit roundoff times the condition number.
+	// tol is 100 times the unit roundoff times the condition number.
 	const tol = 100 * 0x1p-52 * 60 / 0.1
 	eachDevice(t, func(t *testing.T, inner backend.Device) {
 		fitted, err := learners.GaussianProcess{Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 0.1, Fixed: true}.Fit(t.Context(), inner, x, y, learners.Options{})

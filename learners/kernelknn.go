@@ -125,8 +125,8 @@ func (m *KernelKNNModel) samples() neighbors.Samples {
 	return neighbors.Samples{Kernel: m.kernel, Points: m.points, Weight: m.weight, Own: m.selfValues}
 }
 
-// nearest calls f for each row of x with the nearest samples, whose weights sum to at least K, and with their d² −
-// k(x, x). If needsDiagonal is true, the points passed to f include the values k(x, x).
+// nearest calls f for each row z of x with the nearest samples, whose weights sum to at least m.k, and their keys d² −
+// k(z, z), where d is the distance. If needsDiagonal is true, the points passed to f include the values k(z, z).
 func (m *KernelKNNModel) nearest(ctx context.Context, dev backend.Device, x mat.Matrix, needsDiagonal bool, f func(i int, x numeric.Points, list []int, keys []float64)) (int, error) {
 	p := predictor{learner: m.learner, features: m.points.Cols, kernel: m.kernel, needsDiagonal: needsDiagonal, fixed: []numeric.Points{m.points}}
 	points, err := p.checkRows(dev, x)

@@ -24,8 +24,8 @@ func TestKernelLogistic(t *testing.T) {
 				Task:     learners.Classification,
 				Fit:      fitter(l.Fit),
 				Unfitted: []learners.Model{&learners.KernelLogisticModel{}},
-				// Condition is the residual 1e-6 divided by 1e-13, times 100, a bound on the condition number of K
-				// + λW⁻¹.
+				// Condition is 1e-6/1e-13, for the tolerance 1e-6 of this iterative learner, times the bound 100 on the
+				// condition number of K + λW⁻¹.
 				Condition: 1e9,
 			})
 		})
@@ -96,8 +96,8 @@ func TestKernelLogisticMinimum(t *testing.T) {
 				if y.At(i, 0) == float64(c) {
 					g++
 				}
-				// The bound is tol times √120, which bounds the norm of y − p, plus the rounding error of Kα, at
-				// most 60/λ.
+				// The first term of the tolerance is tol times the bound √120 on the norm of y − p. The second term is
+				// a bound on the rounding errors of Kα, whose elements are at most 60/λ.
 				checkClose(t, "λα", lambda*alpha.At(i, c), g, tol*math.Sqrt(120)+1e3*0x1p-52*60/lambda)
 				sum += alpha.At(i, c)
 			}

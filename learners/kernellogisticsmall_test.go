@@ -37,7 +37,7 @@ func overlapping(n, classes int, noise float64, seed uint64) (x, y *mat.Dense) {
 	return x, y
 }
 
-// gaps returns [y = c] − p for each class c, with the probabilities p of the log odds f, without cancellation.
+// gaps returns the indicators of the classes y minus the probabilities for the log odds f, without cancellation.
 func gaps(f, y *mat.Dense) *mat.Dense {
 	n, columns := f.Dims()
 	g := mat.NewDense(n, columns, nil)
@@ -123,7 +123,7 @@ func stationary(t *testing.T, name string, m *learners.KernelLogisticModel, k ke
 			size += math.Abs(g.At(i, c)) * math.Sqrt(kernels.Diag(k, x.RawRowView(i)))
 			sum += g.At(i, c)
 		}
-		// The tolerance is 1e-3, because the variables of the fit may belong to the columns of a factor of K.
+		// The tolerance is 1e-3, because Fit may stop by the gradient of other variables: of a factor of K.
 		checkClose(t, name+": Σg", sum, 0, 1e-3*size)
 		for i := range n {
 			gradient := -lambda * (f.At(i, c) - b[c])
@@ -201,10 +201,9 @@ func aboveMedian(y *mat.Dense) {
 	}, y)
 }
 
-// toMinimum returns a bound on the difference at the samples between f and the minimizer of Σ log loss + λ‖w‖²/2:
+// toMinimum returns a bound on the difference at the samples between f and the minimizer of Σ log loss + λ‖w‖²/2. It is
 // twice the step of Newton's method from f (Bach 2010, Self-concordant analysis for logistic regression), plus the
-// rounding errors of f. size is the largest element of the gradient, relative to the size of the terms that it
-// sums.
+// rounding errors of f. size is the largest ratio of an element of the gradient to its terms.
 func toMinimum(t *testing.T, x, y, f *mat.Dense, lambda float64) (bound, size float64) {
 	t.Helper()
 	n, d := x.Dims()
@@ -258,8 +257,8 @@ func toMinimum(t *testing.T, x, y, f *mat.Dense, lambda float64) (bound, size fl
 			}
 		}
 	}
-	// The same vector may be added to the weights of all classes; the step of smallest norm contains no such
-	// vector.
+	// Adding one vector to the weights of all classes does not change the probabilities. The step of smallest norm
+	// contains no such vector.
 	var svd mat.SVD
 	if !svd.Factorize(h, mat.SVDThin) {
 		t.Fatal("no singular values")

@@ -138,8 +138,8 @@ func (m *KernelVoteModel) fields() []field { return m.setFields(Regression) }
 // Classes implements Classifier.
 func (m *KernelVoteClassModel) Classes() Classes { return m.classes }
 
-// Decision implements Classifier: the sums of the classes, or for two classes the sum of the second
-// class minus the sum of the first.
+// Decision implements Classifier. It returns the sum of the votes for each class, or for two classes the sum for
+// the second class minus the sum for the first.
 func (m *KernelVoteClassModel) Decision(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	return m.decision(m.sums(ctx, dev, x, false))
 }

@@ -45,7 +45,7 @@ func TestLearningCurve(t *testing.T) {
 	if fits != 3*folds || len(points) != 3 || points[0].N != 1 || points[1].N != 8 || points[2].N != 15 {
 		t.Fatalf("%d fits, points %+v", fits, points)
 	}
-	// With one training sample f is its target.
+	// A model that was fitted to one sample predicts its target.
 	if points[0].TrainError.Mean > 10*0x1p-52 {
 		t.Errorf("one sample is learned with an error of %v", points[0].TrainError.Mean)
 	}

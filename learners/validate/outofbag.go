@@ -13,9 +13,9 @@ import (
 // fraction of samples whose class is wrong.
 type OutOfBag struct {
 	Scores []*Score // score of each round on its out-of-bag samples; an element is nil if the round has no such samples
-	// Error is the error of the models on samples to which they were not fitted. It is a mean over
-	// the rounds for each of the N samples that are out of bag at least once, and then a mean over
-	// these samples. Apparent is the training error of a model fitted to all samples.
+	// Error is the error on out-of-bag samples: the losses are averaged over the rounds for each of the N samples that
+	// are out of bag at least once, and then over these samples. Apparent is the training error of a model fitted to
+	// all samples.
 	Error, Apparent float64
 	N               int
 	// For regression, Error² = Bias2 + Variance (Geman, Bienenstock and Doursat, 1992). Bias2 is the mean of (f̄ −

@@ -70,8 +70,8 @@ func ScoreRegression(y, pred mat.Matrix, weights []float64) (s Score, err error)
 	return Score{N: hy.Rows, RMSE: &rmse, MAE: &mae, R2: &r2}, nil
 }
 
-// A sum holds the sums of the absolute values and of the squares of numbers divided by 2^exponent, the smallest
-// power of two above the largest number, so that they do not overflow or underflow.
+// A sum holds the sums of the absolute values and of the squares of numbers. The numbers are first divided by
+// 2^exponent, a power of two above the largest of them, to prevent overflow and underflow.
 type sum struct {
 	absolute, squares float64
 	exponent          int

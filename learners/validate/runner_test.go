@@ -38,8 +38,8 @@ func fitter(t *testing.T, learner string, params map[string]string) learners.Fit
 	return fit
 }
 
-// TestMatricesAndTablesHaveTheSameScores compares the scores of tables and of matrices, on one device and on two,
-// with those of the weight Σxy/(Σx² + λ) of ridge regression on one centered column.
+// TestMatricesAndTablesHaveTheSameScores compares the scores of tables and of matrices, on one device and on two, with
+// those of the exact solution: ridge regression on one centered column has the weight Σxy/(Σx² + λ).
 func TestMatricesAndTablesHaveTheSameScores(t *testing.T) {
 	one, two := backendtest.Device(t, "ref"), backendtest.Device(t, "ref")
 	const n, folds, lambda = 20, 4, 0.5

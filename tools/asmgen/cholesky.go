@@ -13,7 +13,7 @@ func (e *emitter) potrfDirect() {
 	args := e.args()
 	ld := e.field(args, offDirectLdc)
 	e.scale(ld)
-	// sumDirect reads the rows above as columns of Uᵀ.
+	// sumDirect reads the rows of U above the panel as columns of Uᵀ.
 	s := strides{e.GP64(), e.GP64(), ld}
 	e.MOVQ(operand.U32(e.size()), s.rs)
 	e.MOVQ(operand.U32(3*e.size()), s.rs3)
@@ -81,8 +81,8 @@ func (e *emitter) atMost(n reg.GPVirtual, limit int) reg.GPVirtual {
 	return smaller
 }
 
-// reduced returns the rows of A from c on, minus the contribution of all rows above. Rows of Uᵀ
-// begin at firstRow, and rows of U at b.
+// reduced returns the rows of A from c on, minus the products of the rows of U above. The columns of Uᵀ begin at
+// firstRow, and the rows of U at b.
 func (e *emitter) reduced(args reg.Register, rows, nv int, s strides, firstRow, b, c, m reg.GPVirtual, mask columnMask) [][]reg.VecVirtual {
 	acc := e.tileOf(rows, nv)
 	row := e.GP64()
@@ -103,11 +103,10 @@ func (e *emitter) reduced(args reg.Register, rows, nv int, s strides, firstRow, 
 	return acc
 }
 
-// factorPanel emits the factorization of the panel that contains the diagonal and begins at the address c, which
-// equals d. At an invalid pivot, the code stores the pivot, sets m to the number of rows from the pivot on, and
-// jumps to fail.
+// factorPanel emits the factorization of the panel that contains the diagonal; the addresses c and d are equal. If a
+// pivot is invalid, the code stores the pivot, sets m to the number of rows from this pivot on, and jumps to fail.
 //
-// The factor of a row is a quotient by the pivot, so that the next pivot need not wait for the square root.
+// Elimination divides by the pivot itself, so that the next pivot does not depend on the square root.
 func (e *emitter) factorPanel(args reg.Register, rows, nv int, s strides, firstRow, b, c, d, m reg.GPVirtual, mask columnMask, inverses operand.Mem, fail string) {
 	acc := e.reduced(args, rows, nv, s, firstRow, b, c, m, mask)
 	row := e.GP64()

@@ -30,8 +30,8 @@ const narrowCodes = "VNARROWCODES"
 // Codes are prefetched codeAhead bytes ahead, because the hardware prefetcher stops at the end of a page of 4 KiB.
 const codeAhead = 4 << 10
 
-// codes emits x_ic ← x_ic + Σ_r a_rc z_ri and b_rc ← b_rc + Σ_i z_ri y_ic for columns c < cols. Each b_rc is a
-// vector of partial sums.
+// codes emits x_ic ← x_ic + Σ_r a_rc z_ri and b_rc ← b_rc + Σ_i z_ri y_ic, for codeRows rows z_r of 16-bit integers and
+// the columns c < cols. Each b_rc is a vector of partial sums.
 func (e *emitter) codes(cols int) {
 	rows := codeRows
 	if cols > 1 && !e.masks {

@@ -286,7 +286,7 @@ func (e *emitter) jumpIfZero(mem operand.Mem, label string) {
 	e.JZ(operand.LabelRef(label))
 }
 
-// rowMask returns the part of a panel's mask that selects the triangle's columns in row t+r, counted from the row
+// rowMask returns the part of the mask panel that selects the columns of the triangle in row t+r. Row 0 is the row
 // whose diagonal element is in the panel's first column.
 func (e *emitter) rowMask(args reg.Register, t reg.Register, r, nv int, panel columnMask) columnMask {
 	isUpper, done := e.label("upper"), e.label("masked")
@@ -299,7 +299,7 @@ func (e *emitter) rowMask(args reg.Register, t reg.Register, r, nv int, panel co
 	if inBits {
 		e.MOVQ(operand.I32(-1), bits)
 	} else {
-		// The mask is loaded from NR zeros, NR times −1 and NR zeros at an offset that depends on the row.
+		// The mask is the part of this array from an element on that depends on the row.
 		e.LEAQ(e.constant("window", 3*e.nr(), func(i int) uint64 {
 			if i >= e.nr() && i < 2*e.nr() {
 				return 1<<64 - 1
@@ -309,7 +309,7 @@ func (e *emitter) rowMask(args reg.Register, t reg.Register, r, nv int, panel co
 	}
 	e.CMPQ(operand.Mem{Base: args, Disp: offDirectPart}, operand.U8(partLower))
 	e.JNE(operand.LabelRef(isUpper))
-	// In the lower triangle, row t+r has the first t+r+1 columns of the panel, at most all e.nr().
+	// In the lower triangle, row t+r has the first min(t+r+1, NR) columns of the panel.
 	e.INCQ(count)
 	e.MOVQ(operand.U32(e.nr()), limit)
 	e.CMPQ(count, limit)

@@ -190,7 +190,7 @@ func (d doubles) addInt(a reg.VecVirtual, b operand.Op) reg.VecVirtual {
 	return d.binary(d.VPADDQ, d.VPADDQ_BCST, a, b)
 }
 
-// bitwise emits a bitwise operation: plain or broadcast if the tier has mask registers, and otherwise vex.
+// bitwise emits a bitwise operation, by the argument plain or broadcast on tiers with mask registers, otherwise by vex.
 func (d doubles) bitwise(plain, broadcast instruction, vex func(b, a, r operand.Op), a reg.VecVirtual, b operand.Op) reg.VecVirtual {
 	if d.masks {
 		return d.binary(plain, broadcast, a, b)

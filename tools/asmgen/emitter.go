@@ -128,8 +128,8 @@ func (e *emitter) absMask(n int) operand.Mem {
 	return e.constant("abs", n, func(int) uint64 { return 1<<63 - 1 })
 }
 
-// constant returns an array of n elements in read-only memory, or the earlier array of the same name. bits gives
-// each element in float64; in float32 the element is the upper half of these bits.
+// constant returns an array of n elements in read-only memory. Calls with the same name return the same array. bits
+// returns the bit pattern of an element: 64 bits in float64, and the upper 32 of the 64 bits in float32.
 func (e *emitter) constant(name string, n int, bits func(i int) uint64) operand.Mem {
 	name += e.precision.name + e.tier.name
 	m, ok := e.constants[name]
@@ -208,7 +208,7 @@ func (e *emitter) columnMaskOf(n reg.Register, nv int) columnMask {
 		}
 		return m
 	}
-	// The mask is loaded from NR elements −1 and then NR elements 0, where the last n of the −1 begin.
+	// The mask is the part of this array from element NR − n on: n times −1, then zeros.
 	table := e.constant("columns", 2*e.nr(), func(i int) uint64 {
 		if i < e.nr() {
 			return 1<<64 - 1

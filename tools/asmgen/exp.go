@@ -59,7 +59,7 @@ type exponential struct {
 // table reports whether exp uses a table of 16 powers of two in registers.
 func (e *emitter) table() bool { return e.masks && e.double() }
 
-// exponential loads the constants.
+// exponential loads the constants of exp.
 func (e *emitter) exponential() *exponential {
 	x := &exponential{e: e, shift: 52}
 	high, low := 710.0, -746.0
@@ -192,7 +192,7 @@ func (e *emitter) maternExp() {
 	f := e.exponential()
 	zero := e.vec()
 	e.zero(zero)
-	// If t is at least this number, the exponential and the product are 0, even for t = Inf.
+	// For t ≥ maxT the result is 0. Replacing a larger t by maxT makes it 0 also for t = Inf.
 	maxT := 800.0
 	if !e.double() {
 		maxT = 150

@@ -16,8 +16,8 @@ const (
 	offPanelL   = 48 // number of elements from one row of Z to the next
 )
 
-// gemvPanelRows returns R, the number of rows of the tile that are processed together. There are registers for R
-// accumulators and R vectors of X, and for NEON for the accumulators only.
+// gemvPanelRows returns the number R of rows of Z that are processed together. The registers hold R accumulators and,
+// except for NEON, R vectors of X.
 func (t tier) gemvPanelRows() int {
 	if t.masks || t.neon {
 		return 8

@@ -9,7 +9,7 @@ import (
 // These arrays are coefficients of polynomials in t = s² for the logarithm of m, where s = (m−1)/(m+1), lowest
 // power first, from interpolation at the Chebyshev nodes of [0, ((√2−1)/(√2+1))²] with 80 decimal digits.
 var (
-	// logCoefficients approximates (2 artanh s − 2s − ⅔s³)/s⁵; the logarithm has a relative error of 2^−66.4.
+	// logCoefficients gives the polynomial (2 artanh s − 2s − ⅔s³)/s⁵; ln m has a relative error of 2^−66.4.
 	logCoefficients = []float64{
 		0x1.999999999999ap-2, 0x1.2492492492521p-2, 0x1.c71c71c6eaa80p-3, 0x1.745d177a8fd08p-3,
 		0x1.3b1395d4b0394p-3, 0x1.1118c757caf20p-3, 0x1.df7ce6604dddep-4, 0x1.e02d3bbc44457p-4,
@@ -27,7 +27,7 @@ const (
 	// ⅔ = twoThirdsHigh + twoThirdsLow.
 	twoThirdsHigh = 0x1.5555555555555p-1
 	twoThirdsLow  = 0x1.5555555555555p-55
-	// rootHalf has the bits of a number near √½. A significand is between this number and its double.
+	// rootHalf has the bits of a float64 near √½, the smallest significand.
 	rootHalf = 0x3fe6a09e00000000
 )
 
@@ -35,7 +35,7 @@ const (
 func (d doubles) significand(x reg.VecVirtual) (k, m reg.VecVirtual) {
 	const one = 1023 << 52
 	t := d.addInt(x, d.word(one-rootHalf))
-	// Combining the exponent bits with 2⁵² converts the exponent to a number.
+	// Combining the exponent bits with those of 2⁵² converts the exponent to a float64.
 	k = d.sub(d.or(d.shiftRight(t, 52), d.num(0x1p52)), d.num(0x1p52+1023))
 	m = d.addInt(d.and(t, d.word(1<<52-1)), d.word(rootHalf))
 	return k, m
@@ -164,8 +164,8 @@ func (d doubles) affine(x, a, b reg.VecVirtual) (sum, sumLow reg.VecVirtual) {
 	return sum, d.add(sumLow, pLow)
 }
 
-// exponential returns exp(y + low), where |low| ≤ 2^−40 if the result is neither 0 nor Inf. Unlike exponential.exp,
-// it adds the rounding errors of the reduced argument and of 1 + r, so that the last rounding dominates the error.
+// exponential returns exp(y + low). If the result is neither 0 nor Inf, |low| must be at most 2^−40. Unlike the method
+// exponential.exp, it corrects the rounding errors of the reduced argument and of 1 + r.
 func (d doubles) exponential(y, low reg.VecVirtual) reg.VecVirtual {
 	y = d.clamp(y, -746, 710)
 	low = d.clamp(low, -0x1p-40, 0x1p-40)
@@ -247,7 +247,7 @@ func (e *emitter) tanh() {
 	e.RET()
 }
 
-// sum3 returns a + b + c as the sum of two numbers, if |a| ≥ |b|, and c is small compared with a + b or a + b = 0.
+// sum3 returns a + b + c as the sum of two numbers. |a| must be ≥ |b|, and c small compared with a + b, unless a = −b.
 func (d doubles) sum3(a, b, c reg.VecVirtual) (high, low reg.VecVirtual) {
 	sum := d.add(a, b)
 	low = d.add(d.sub(b, d.sub(sum, a)), c)

@@ -10,8 +10,8 @@ import (
 	"github.com/mmcloughlin/avo/operand"
 )
 
-// A neonOp is an instruction of NEON: its encoding with all register numbers 0, because Go's assembler supports
-// only a small part of NEON, and its text in ARM's syntax (Arm Architecture Reference Manual, chapter C7.2).
+// A neonOp is an instruction of NEON: its code with all register numbers 0, and its text in ARM's syntax (Arm
+// Architecture Reference Manual, chapter C7.2). Go's assembler supports only a small part of NEON.
 type neonOp struct {
 	code   uint32
 	write  string // {d}, {n} and {m} stand for registers, {i} for the lane or shift
@@ -97,7 +97,7 @@ func shifted(name string, code uint32, toLeft bool) *neonForms {
 	}).placed(number(32), number(64))
 }
 
-// neonOps are the instructions by their names in this program.
+// neonOps maps the names used in this program to the instructions of NEON.
 var neonOps = map[string]*neonForms{
 	"fadd": three("fadd", 0x4e20d400), "fsub": three("fsub", 0x4ea0d400),
 	"fmul": three("fmul", 0x6e20dc00), "fdiv": three("fdiv", 0x6e20fc00),

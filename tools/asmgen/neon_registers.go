@@ -250,8 +250,8 @@ func (l *lowering) color(spilled map[vreg]bool, join bool) ([]string, vreg) {
 		g[v].each(func(vreg) { count++ })
 		return count
 	}
-	// Merge the registers of moves if the merged node has fewer neighbors of high degree than there are registers
-	// (Briggs): the graph is then not harder to color.
+	// Merge the two registers of a move if the merged node has fewer neighbors of high degree than there are registers,
+	// because the graph is then not harder to color (Briggs).
 	for index := range l.insts {
 		i := &l.insts[index]
 		if !i.move || !join {

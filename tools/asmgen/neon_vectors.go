@@ -36,8 +36,8 @@ func (l *lowering) source(op operand.Op, n int) [2]vreg {
 	return v
 }
 
-// halvesAt returns the function that gives the address of half h of a vector in memory, which is the same for both
-// halves of a constant if they are equal.
+// halvesAt returns a function that gives the address of half h of the vector at m. If m is a constant with equal
+// halves, both addresses are the same.
 func (l *lowering) halvesAt(m operand.Mem) func(h int) address {
 	a, step := l.at(m), 16
 	if l.pool.repeats(m) {
@@ -216,7 +216,7 @@ func (l *lowering) vectorInstruction(i *ir.Instruction) error {
 			l.move(chosen, to)
 		}, ops[0], ops[1], ops[2])
 	case "VMOVMSKPD", "VMOVMSKPS":
-		// The routines only test whether any lane is set.
+		// The routines only test whether the result is 0.
 		v := l.current(ops[0].(reg.Register))
 		nonzero, upper, flag := l.temp(), l.newRegister(false), l.reg(last)
 		l.vop("orr", 0, nonzero, v.register(0), v.register(1))
@@ -326,7 +326,7 @@ func (l *lowering) moveVector(from, to operand.Op) error {
 	return nil
 }
 
-// broadcast lowers a broadcast, to a plain load if all its users can use one lane of a register.
+// broadcast translates a broadcast. It emits a plain load if all instructions that use the result can name one lane.
 func (l *lowering) broadcast(i *ir.Instruction) error {
 	to := i.Operands[1].(reg.Register)
 	l.double = i.Opcode != "VBROADCASTSS"
@@ -532,7 +532,7 @@ func (l *lowering) spreadLane(i *ir.Instruction) error {
 	if n, ok := immediate(ops[0]); ok {
 		lane = int(n) & 3
 	} else {
-		// VPERMPS takes a register of lane numbers, which must be a constant.
+		// VPERMPS has its lane numbers in a register. This register must hold a constant.
 		m, ok := l.fixed[ops[1].(reg.Register).ID()]
 		if !ok {
 			return fmt.Errorf("the register of lane numbers is not a constant")
@@ -590,8 +590,8 @@ type columns struct {
 	a        address
 }
 
-// unless emits a jump that is taken if a lane is not in the range. For constant bits, it only returns whether this
-// holds.
+// unless emits a jump that is taken if a lane is not in the range. For constant bits it emits nothing, and reports
+// whether the lane is not in the range.
 func (c columns) unless(lane int, label string) bool {
 	if n, ok := immediate(c.bits); ok {
 		return n>>(c.first+lane)&1 == 0

@@ -65,8 +65,8 @@ func (e *emitter) trsmDirect() {
 	})
 }
 
-// divideRow divides by an element of the diagonal, unless Flag is set, which means that the diagonal is 1. It
-// multiplies by the inverse unless that may be out of range.
+// divideRow divides x by the element d of the diagonal. If Flag is set, the diagonal is 1 and nothing is divided. The
+// code multiplies by 1/d, or divides if d is 0 or subnormal.
 func (e *emitter) divideRow(args reg.Register, d operand.Mem, x []reg.VecVirtual) {
 	divide, done := e.label("divide"), e.label("divided")
 	e.CMPQ(operand.Mem{Base: args, Disp: offDirectFlag}, operand.U8(0))

@@ -129,7 +129,7 @@ func (e *emitter) sqrt() {
 	e.forVectors(args, false, func(x, _ reg.Register, v int) {
 		r := e.vec()
 		e.load(e.at(x, v*e.lanes()), r)
-		// The instruction returns its second operand, r, if one operand is NaN.
+		// The order of the operands preserves a NaN in r.
 		e.minmax(false, r, zero, r)
 		e.squareRoot(r, r)
 		e.store(r, e.at(x, v*e.lanes()))
@@ -227,7 +227,7 @@ func (e *emitter) distanceExp(stream bool) {
 		mem := e.at(x, v*e.lanes())
 		r, badLanes, badMask := c.distance(mem, e.at(y, v*e.lanes()))
 		e.mul(r, factor, r)
-		// Because C ≤ 0, only a negative distance could make exp overflow, and it is marked as bad.
+		// Because C ≤ 0, r is positive only for a negative distance, which is marked as bad: exp needs no upper limit.
 		k := f.exp(r, false)
 		switch {
 		case e.masks:

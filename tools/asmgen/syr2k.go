@@ -19,7 +19,7 @@ func (e *emitter) syr2k() {
 	e.Load(e.Param("lower"), flag)
 	e.TESTB(flag, flag)
 	e.JNZ(operand.LabelRef(lower))
-	// In the upper triangle, the next row of C begins one column to the right, and its factors one row down.
+	// In the upper triangle, row i of C begins at column i, with the products of row i of A and row i of B.
 	e.MOVQ(rows, m)
 	e.MOVQ(operand.I32(-1), increment)
 	e.ADDQ(operand.U8(e.size()), ldc)

@@ -18,7 +18,7 @@ const (
 	offAlpha = 64 // beta follows
 )
 
-// A step emits acc_v ← acc_v + s(a, b_v) for one row of the tile, whose element of A is at the address a.
+// A step emits acc_v ← acc_v + s(a, b_v) for a function s and one row of the tile. The element a of A is in memory.
 type step func(e *emitter, a operand.Mem, b, acc []reg.VecVirtual)
 
 func dotStep(e *emitter, a operand.Mem, b, acc []reg.VecVirtual) {

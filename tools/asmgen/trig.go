@@ -36,13 +36,13 @@ const (
 // reduceLimit is the largest |y| that the method reduced accepts.
 const reduceLimit = 0x1p30
 
-// reduced returns y − n·½π as the sum r + low, for |y| ≤ reduceLimit. n is an integer nearest to y/½π, and quadrant
-// has n in its low bits. If double is false, low is nil.
+// reduced returns y − n·½π as the sum r + low, for |y| ≤ reduceLimit. n is an integer nearest to y/½π, and quadrant has
+// n in its low bits. If double is false, low is nil.
 //
-// This is Cody and Waite's reduction with ½π in three parts, of full precision because of fused multiply-adds
-// (Muller et al. 2018, section 10.2). y − n·halfPi1 is exact. Near a multiple of ½π, n·halfPi2 is larger than this
-// difference; n·halfPi2, and the difference minus n·halfPi2, are therefore each computed as the sum of two numbers.
-// The truncation error is n·2^−163 ≤ 2^−132, and no float64 below 2³¹ is nearer than about 2^−62 to a multiple of ½π.
+// This is Cody and Waite's reduction with ½π in three parts (Muller et al. 2018, section 10.2). y − n·halfPi1 is exact.
+// Near a multiple of ½π, subtracting n·halfPi2 may cancel most digits; the product and the difference are therefore
+// each computed as the sum of two numbers. The truncation of ½π gives an error of n·2^−163 ≤ 2^−132, and the distance
+// of a float64 below 2³¹ from the multiples of ½π is at least about 2^−62.
 func (d doubles) reduced(y reg.VecVirtual, double bool) (quadrant, r, low reg.VecVirtual) {
 	const magic = 0x1.8p52
 	quadrant = d.fma(y, d.num(2/math.Pi), d.value(magic))

@@ -7,8 +7,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// trsv emits x ← L⁻¹ x for a small lower triangle, four rows at a time, by scalar instructions: vectors would not
-// reduce the latency of each unknown. The inverses of the diagonal are computed in advance.
+// trsv emits x ← L⁻¹ x for a small lower triangular matrix L, four rows at a time, by scalar instructions. The inverses
+// of the diagonal are computed in advance.
 func (e *emitter) trsv() {
 	n, a, x := e.param("n"), e.param("a"), e.param("x")
 	rs, cs, inc := e.stride("ars"), e.stride("acs"), e.stride("incX")
@@ -49,8 +49,8 @@ func (e *emitter) scalars4(count int) []reg.VecVirtual {
 	return v
 }
 
-// subtractKnown subtracts Σ_j l_rj x_j over the solved unknowns x_j, a multiple of four, from sums[r]. p points to
-// l_00 and is advanced to the column after the solved unknowns.
+// subtractKnown subtracts Σ_j l_rj x_j from sums[r], for the solved unknowns x_j. Their number is a multiple of four. p
+// points to l_00; the code advances it to the column after the solved unknowns.
 func (e *emitter) subtractKnown(sums []reg.VecVirtual, rows strides, p, cs, firstUnknown, inc, done reg.GPVirtual) {
 	others := e.scalars4(len(sums))
 	for _, s := range others {

@@ -117,8 +117,8 @@ func ofSize(v reg.VecVirtual, bytes uint) reg.VecVirtual {
 	return v
 }
 
-// axpy emits y ← y + a x. The tail is stored in parts as in ger, of at most 16 bytes, which do not cross cache
-// lines in aligned heap memory.
+// axpy emits y ← y + a x. The tail is stored in parts of at most 16 bytes, which do not cross cache lines in aligned
+// heap memory.
 func (e *emitter) axpy() {
 	n, x, y := e.param("n"), e.param("x"), e.param("y")
 	a := e.vec()
@@ -230,7 +230,7 @@ func (e *emitter) addRest(maxBytes int, n, y reg.GPVirtual, a []reg.VecVirtual, 
 	}
 }
 
-// addParts emits p_r ← p_r + a_r y for the elements from … from+count−1, at most one vector.
+// addParts emits p_r ← p_r + a_r y for count elements, at most one vector, beginning with the element from.
 func (e *emitter) addParts(count, from int, y reg.Register, a []reg.VecVirtual, rows strides, p reg.Register) {
 	bytes := count * e.size()
 	factor := e.vecOfBytes(max(bytes, 16))
