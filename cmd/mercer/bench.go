@@ -65,7 +65,7 @@ func (a *app) checkBench(ctx context.Context, o benchOutput, inputs ...string) e
 	return a.checkOutput(ctx, "--out", o.out, inputs...)
 }
 
-// runner returns a bench.Runner with the settings of the flags. Titles in the progress line omit the parameter key.
+// runner returns a bench.Runner with the settings of the flags. The progress line omits the parameter named key.
 func (o benchOutput) runner(p *progress, key string) bench.Runner {
 	r := bench.Runner{Repeats: 7, Sample: 20 * time.Millisecond, Budget: 20 * time.Second, Pause: 50 * time.Millisecond}
 	if o.quick {
@@ -327,7 +327,7 @@ func (a *app) writePage(ctx context.Context, out string, list []*bench.Result, f
 	return a.writeFile(ctx, "--out", out, page.Bytes())
 }
 
-// relative returns the path of a file relative to a folder, or the name itself if there is none.
+// relative returns the path of a file relative to a folder, or the name itself if there is no relative path.
 func relative(folder, name string) string {
 	from, errFrom := filepath.Abs(folder)
 	to, errTo := filepath.Abs(name)

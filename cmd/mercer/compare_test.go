@@ -7,8 +7,8 @@ import (
 )
 
 // TestBootstrapOfAConstantHasItsBiasAndVariance checks the bias and the variance of a fit of a constant to n rows
-// against their closed forms. Out of bag, row i has the bias ȳ₋ᵢ − y_i, where ȳ₋ᵢ is the mean of the other rows,
-// and 1/n of their variance.
+// against their closed forms. In the rounds without row i, the constant has the mean ȳ₋ᵢ of the other rows, so that
+// its bias at row i is ȳ₋ᵢ − y_i, and its variance is 1/n of the variance of the other rows.
 func TestBootstrapOfAConstantHasItsBiasAndVariance(t *testing.T) {
 	l := gramLab{t, t.TempDir()}
 	y := []float64{0, 1, 3, 7, 8, 12, 5, 2}

@@ -152,7 +152,7 @@ func checkShown(t *testing.T, mercer func(args ...string) string, model, table s
 	for i := range 48 {
 		a, b := float64(i*7%17), float64(i*5%13)
 		f := raw["a"]*a + raw["b"]*b + s.RawIntercept[0]
-		// f has four roundings, and its terms may cancel: the bound is relative to the sum of their sizes.
+		// f has four rounding errors, relative to the sum of the magnitudes of its terms, which may cancel.
 		size := math.Abs(raw["a"])*17 + math.Abs(raw["b"])*13 + math.Abs(s.RawIntercept[0])
 		if math.Abs(f-want[i][0]) > 16*0x1p-52*size {
 			t.Errorf("row %d: the weights make %v, predict %v", i+1, f, want[i][0])
@@ -163,7 +163,7 @@ func checkShown(t *testing.T, mercer func(args ...string) string, model, table s
 // needs maps the name of a learner to flags without which it cannot be fitted.
 var needs = map[string][]string{}
 
-// writeWithout copies a CSV without one of its last columns.
+// writeWithout copies a CSV file without the named column.
 func writeWithout(t *testing.T, from, to, name string) {
 	t.Helper()
 	text, err := os.ReadFile(from)

@@ -456,7 +456,7 @@ func (e *explanation) firstCurve() int {
 	return 0
 }
 
-// dependencePanel draws the partial dependence on a column: curves over numbers, or points over texts.
+// dependencePanel draws the partial dependence on a column: curves for a column of numbers, points for texts.
 func (e *explanation) dependencePanel(c explainedColumn) *panel {
 	first := e.firstCurve()
 	outputs := e.Dependence[first:]

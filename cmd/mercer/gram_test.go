@@ -106,8 +106,8 @@ func newGramLab(t *testing.T, n, m int) gramLab {
 func TestGramFileGivesTheResultsOfItsKernel(t *testing.T) {
 	const n, m, lambda = 40, 12, 0.5
 	l := newGramLab(t, n, m)
-	// The norm of the difference of two computed n × n Gram matrices is at most n times some units of roundoff. The
-	// condition number of K + λI, at most n/λ + 1, multiplies it in α. The factor 100 is for scores.
+	// Two computed n × n Gram matrices differ in the norm by at most n times some units of roundoff. The error of α is
+	// larger by the condition number of K + λI, at most n/λ + 1. The factor 100 allows for larger errors of scores.
 	const tol = 100 * 64 * n * (n/lambda + 1) * 0x1p-53
 	checkEqual := func(name string, a, b float64) {
 		t.Helper()
@@ -169,7 +169,7 @@ func TestGramFileGivesTheResultsOfItsKernel(t *testing.T) {
 			checkEqual(command, a[i], b[i])
 		}
 	}
-	// A model fitted to some of the rows finds their columns in the whole table by their names.
+	// A model fitted to some of the rows finds the columns of these rows in the whole table by the names of the columns.
 	run("fit", features, "x.csv", append(common, "--test-fraction", "0.3", "--model", l.path("x.st"))...)
 	run("fit", values, "gram.csv", append(common, "--test-fraction", "0.3", "--model", l.path("gram.st"))...)
 	a := l.numbers(l.mercer("predict", "--quiet", "--model", l.path("x.st"), l.path("x.csv")))

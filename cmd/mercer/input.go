@@ -65,8 +65,8 @@ func (a *app) notice(format string, args ...any) {
 	fmt.Fprintln(a.stderr, line)
 }
 
-// reportUnknown prints a line for each column in which rows have a text that did not occur in training (for tf-idf
-// features, no n-gram that did). row is the printed word for a row.
+// reportUnknown prints a line for each column in which rows have a text that did not occur in training, or for tf-idf
+// features, a text without any n-gram of the training texts. row is the printed word for a row.
 func (a *app) reportUnknown(source, row string, unknown []dataset.Unknown) {
 	for _, u := range unknown {
 		description := "with texts unseen in training"

@@ -377,8 +377,8 @@ func (f *learnerFlags) taskFor(t *dataset.Table) learners.Task {
 	return d.Tasks[0]
 }
 
-// assumed returns "" unless the task was guessed: --task is not given, and the only values of the target are 0 and
-// 1, or −1 and 1. It then returns a note with the task and the flag that changes it.
+// assumed returns a note with the task and the flag that changes it if the task was guessed, that is, if --task is not
+// given, and the only values of the target are 0 and 1, or −1 and 1. Otherwise it returns "".
 func (f *learnerFlags) assumed(t *dataset.Table, task learners.Task) string {
 	d := f.description()
 	if f.task != "" || !d.Supports(learners.Regression) || !d.Supports(learners.Classification) {

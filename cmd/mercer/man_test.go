@@ -148,7 +148,7 @@ func manPage(t *testing.T, c *cobra.Command) string {
 		for line := range strings.Lines(code) {
 			width = max(width, utf8.RuneCountInString(strings.ReplaceAll(line, `\\`, `\`))-1)
 		}
-		// A line has 78 columns, and text begins in column 7. The request .EE turns hyphenation on again.
+		// A line has 78 columns, and text begins in column 7. The request .nh follows because .EE turns hyphenation on.
 		return fmt.Sprintf(".sp\n.RS %d\n%s.RE\n.nh\n", min(2, 78-7-width), code)
 	})
 	option := regexp.MustCompile(`(?m)^(?:\.PP\n)?((?:\\fB-[a-z]\\fP, )?\\fB--([a-z-]+)\\fP)\[?=(.*?)\]?\n\t(.*)$`)

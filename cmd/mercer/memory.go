@@ -38,8 +38,8 @@ func limitGarbage() {
 	debug.SetMemoryLimit(systemLimit)
 }
 
-// A budget limits the memory of the data of one call and of all results, without the program itself, to --memory or
-// 80 % of the memory that the process may use. It also records the planned memory.
+// A budget limits the memory of the data and the results of one call, without the program itself, to --memory, or by
+// default to 80 % of the memory that the process may use. It also records the planned memory.
 type budget struct {
 	program  int64 // bytes of the process before data are read, plus the device's workspace
 	heap     int64 // bytes of the heap before data are read

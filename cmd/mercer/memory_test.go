@@ -31,7 +31,7 @@ const planSlack = 32 << 20
 // planRows is the number of rows of the large table, for learners that would take minutes with the default number.
 var planRows = map[string]int{"rvc": 500, "rvm": 1000, "gaussian-process": 2000, "lasso": 1000}
 
-// planParameters are parameters with which a fit has less work or output, at almost the same peak memory.
+// planParameters are arguments that shorten the fit of a learner, and hardly change its peak memory.
 var planParameters = map[string][]string{"gaussian-process": {"--restarts", "0"}, "rvc": {"--kernel", "gaussian(sigma=3)"}, "voted-perceptron": {"--epochs", "1"}}
 
 // writePlanTable writes n rows with d features, a numeric target and a class.
@@ -306,8 +306,8 @@ func wideParameters(d learners.Description) []string {
 	return append(slices.Clone(needs[d.Name]), planParameters[d.Name]...)
 }
 
-// TestPlanOfResamplingIsThePeak checks the plans of cv and bootstrap: the whole table, and the rows and the fit of
-// the largest model. A plan that exceeds --memory must give an error.
+// TestPlanOfResamplingIsThePeak checks the plans of cv and bootstrap. A plan counts the whole table, and the rows and
+// the fit of the largest model. A plan that exceeds --memory must give an error.
 func TestPlanOfResamplingIsThePeak(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.SkipOrFail(t, "proc", "the peak of a process is read from /proc")
@@ -426,7 +426,7 @@ func TestPlanOfTexts(t *testing.T) {
 	checkPlan(t, learners.Description{}, []string{"fit", "--text", "word", "--kernel", "spectrum(length=3)", "--target", "y", "--model", filepath.Join(folder, "m.safetensors"), table})
 }
 
-// TestPlanOfCompressedTable checks that the plan for a compressed file is that for its table, which is larger.
+// TestPlanOfCompressedTable checks that the plan for a compressed file counts the size of the uncompressed table.
 func TestPlanOfCompressedTable(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.SkipOrFail(t, "proc", "the peak of a process is read from /proc")
@@ -486,7 +486,7 @@ func TestTunePlansItsLastFit(t *testing.T) {
 		return report.Planned
 	}
 	fit, search := planned("fit", "--lambda", "1"), planned("tune", "--rows", "200")
-	// A tenth of the bytes of the kernel values of the remaining rows, 8·(n² − 200²), is the accuracy of plans.
+	// The plans may differ by a tenth of the kernel values that only the fit needs: 8·(n² − 200²) bytes.
 	if difference := fit - search; float64(difference) > 0.1*8*(n*n-200*200) {
 		t.Errorf("fit plans %d bytes, tune %d", fit, search)
 	}
@@ -508,7 +508,7 @@ func output(t *testing.T, args []string) ([]byte, error) {
 func checkPlan(t *testing.T, d learners.Description, args []string) int64 {
 	t.Helper()
 	planned, peak := planOf(t, args)
-	// The plan counts the maximum size of a row cache.
+	// The plan of a learner with a cache may exceed the peak, because it counts the maximum size of the cache.
 	if _, cache := d.Parameter("cache"); !cache && planned > peak+planSlack+planned/10 {
 		t.Errorf("the process took only %d bytes, but %d were planned", peak, planned)
 	}
@@ -570,8 +570,8 @@ func writeSparsePlanTable(t *testing.T, path string, n, features int) {
 }
 
 // TestPlanOfSparseTable checks the plans of each learner for sparse samples, and of predict and evaluate with its
-// model. A learner without a sparse form makes a dense copy of 320 MB. For the other learners a dense copy would
-// take 360 MB. The plan of a linear machine must not include a cache of rows of K.
+// model. A learner that needs dense samples makes a dense copy of 320 MB. The plans of the other learners must not
+// include a dense copy, 360 MB. With a linear kernel, a plan must not include a cache of rows of K.
 func TestPlanOfSparseTable(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		required.SkipOrFail(t, "proc", "the peak of a process is read from /proc")

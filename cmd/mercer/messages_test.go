@@ -45,7 +45,7 @@ func nasty() []string {
 	}
 }
 
-// nastyFor returns the texts of nasty, or some of them if required.FewCases: others for each i.
+// nastyFor returns the texts of nasty. If required.FewCases() is true, it returns two of them, which depend on i.
 func nastyFor(i int) []string {
 	texts := nasty()
 	return required.Subset(2, append(texts[i%len(texts):], texts[:i%len(texts)]...))

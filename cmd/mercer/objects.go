@@ -258,8 +258,8 @@ func densePoints(source string, h backend.Host[float64], err error) (*mat.Dense,
 }
 
 // encodeScored encodes rows whose predictions will be compared with their targets. names lists the classes of the
-// model, then the classes that occur only in the rows, for which all predictions are wrong: a notice gives the
-// number of their rows.
+// model, followed by the new classes, which occur only in t. It prints a notice with the number of rows of new
+// classes, because all predictions for these rows are wrong.
 func (a *app) encodeScored(ctx context.Context, b modelfile.Bundle, t *dataset.Table) (x mat.Matrix, y *mat.Dense, names []string, err error) {
 	if len(b.Encoder.Outputs) > 0 {
 		if y, names, err = b.Encoder.ScoredTargets(t); err != nil {

@@ -28,9 +28,9 @@ var (
 )
 
 // TestPages runs every command under "Pictures" of docs/learners.md and every console block of docs/guide. The
-// output of a command must equal the output on the page (see sameOutput), and the words in each picture those of
-// the same picture in docs/pictures, which must have no other pictures. With -update the test writes the outputs
-// and the pictures to the pages.
+// output of a command must equal the output on the page (see sameOutput). Each picture must have the words of its copy
+// in docs/pictures, and this folder must have no other pictures. With -update the test replaces the outputs and the
+// pictures.
 func TestPages(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -239,8 +239,8 @@ var (
 
 // sameOutput reports whether the output of a command equals the output on a page. A line "…" of the page matches
 // any number of lines. Spaces and measured parts are not compared. Integers must be equal. Other numbers may differ
-// by at most one unit of the last digit shown, or by a relative 1e-4 if more than eight digits are shown: two
-// searches for the σ and λ of a Gaussian process differ by at most 9e-5.
+// by at most one unit of the last digit shown, or by a relative 1e-4 if more than eight digits are shown, because
+// the results of searches for the σ and λ of a Gaussian process differ by up to 9e-5.
 func sameOutput(want, got string) bool {
 	split := func(text string) (lines []string) {
 		for line := range strings.SplitSeq(strings.TrimSpace(measuredText.ReplaceAllString(text, "@")), "\n") {

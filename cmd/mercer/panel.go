@@ -40,7 +40,7 @@ func newPanel(title, x, y string) *panel {
 	return p
 }
 
-// legend names the markers of a panel, in as many columns as its width allows.
+// legend explains the markers of a panel.
 type legend struct {
 	style   text.Style
 	entries []legendEntry
@@ -119,8 +119,8 @@ func truncated(style text.Style, s string, width vg.Length) string {
 	return s
 }
 
-// pageSize returns the size of a page of panels of the given size, each with a legend below it. The page is lower
-// if the axes of a single panel need less height.
+// pageSize returns the size of a page of panels, where width × height is the size of a panel without its legend. The
+// height of a page with a single panel is smaller if the axes do not need the whole height.
 func pageSize(rows [][]*panel, width, height vg.Length) (w, h vg.Length) {
 	w = vg.Length(len(rows[0])) * width
 	legend := legendHeight(rows, tilesOf(rows, 0).width(w))

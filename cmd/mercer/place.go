@@ -59,8 +59,8 @@ func makeFolder(flag, path string) error {
 	return err
 }
 
-// sameFile reports whether the input file name and the output path are the same file, possibly through links. to
-// describes the file at path, or is nil.
+// sameFile reports whether the input file name and the output path are the same file, possibly through links. The
+// argument to describes the file at path, or is nil if there is no file.
 func (a *app) sameFile(path string, to fs.FileInfo, name string) bool {
 	from, err := os.Stat(name)
 	if name == "-" {

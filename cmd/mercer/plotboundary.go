@@ -212,8 +212,8 @@ func (a *app) predictAcross(ctx context.Context, dev backend.Device, b modelfile
 	return o, x, err
 }
 
-// unitRatio returns the ratio of the axes for the columns xName and yName: the scale of the models in xName divided
-// by that in yName. If the models have different scales, it returns 0.
+// unitRatio returns panel.ratio for the columns xName and yName: the number by which the models divide values of xName,
+// divided by the number for yName. It returns 0 if two models have different ratios.
 func unitRatio(list []drawnModel, xName, yName string) (ratio float64) {
 	for i, m := range list {
 		var x, y float64
@@ -250,7 +250,7 @@ func classMarker(k, n int) draw.GlyphStyle {
 	return marker
 }
 
-// The number of shapes is coprime to the 3 levels of lightness in classMarker: all pairs occur.
+// The number of shapes is coprime to 3, so that each shape occurs with all 3 levels of lightness in classMarker.
 var classShapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}}
 
 // hue returns the saturated color at the fraction h of the color circle, darkened by the factor light.

@@ -72,7 +72,7 @@ func (a *app) plotPath(ctx context.Context, f *resampleFlags, points int, file s
 		}
 		return mat.Col(nil, 0, learners.PartsOf(b.Model).Coef), nil
 	}
-	// The path ends at a λ where all weights are at most a hundredth of the largest weight in the slice first.
+	// The path ends at a λ where all weights are at most a hundredth of the largest weight for λ = 1e-6.
 	first, err := weights(1e-6)
 	if err != nil {
 		return pic, err
@@ -252,7 +252,7 @@ per value; mercer plot epochs draws the loss of a single fit.`,
 
 const valuesHelp = "`LIST` of numbers, with commas between them, or integers as FROM..TO"
 
-// varied holds the settings of a learner. One setting takes each number of --values in turn.
+// varied holds the parameters of a learner. One of them takes each number of --values in turn.
 type varied struct {
 	parameter, label string
 	texts            []string
@@ -288,7 +288,7 @@ func newVaried(paramTexts map[string]string, values string) (*varied, error) {
 	return v, nil
 }
 
-// setting returns the settings of the learner, in which value i replaces {}.
+// setting returns the parameters of the learner, where value i of --values replaces {}.
 func (v *varied) setting(i int) map[string]string {
 	paramTexts := map[string]string{}
 	for name, text := range v.paramTexts {

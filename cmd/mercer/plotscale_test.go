@@ -139,15 +139,15 @@ func TestBallsAreRound(t *testing.T) {
 	}
 }
 
-// TestMarginIsPerpendicular checks a picture of a machine with a linear kernel and one support vector per class. On
-// the page, the boundary must be perpendicular to the segment between them and bisect it.
+// TestMarginIsPerpendicular draws a support vector machine with a linear kernel and one support vector per class. On
+// the page, the boundary must be the perpendicular bisector of the segment between the two support vectors.
 func TestMarginIsPerpendicular(t *testing.T) {
 	data, err := os.ReadFile("../../docs/pictures/planes.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
 	planes := string(data)
-	// In the table scaled, the second column is multiplied by 1000.
+	// scaled is the table planes with the second column multiplied by 1000.
 	scaled := regexp.MustCompile(`(?m),([0-9.]+),(a|b)$`).ReplaceAllStringFunc(planes, func(s string) string {
 		cells := strings.Split(s, ",")
 		return "," + cells[1] + "e3," + cells[2]

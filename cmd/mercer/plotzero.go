@@ -132,8 +132,8 @@ func zeros(m learners.Model, x *mat.Dense, f []float64) []bool {
 	return zero
 }
 
-// findTouches finds lines f = 0 with the same sign of f on both sides, along the rows of the raster or along its
-// columns: a minimum of |f| between two grid points, below a millionth of the larger |f| at these points.
+// findTouches finds lines on which f is 0 but has the same sign on both sides. Along each row or column of the raster,
+// it seeks a minimum of |f| of at most a millionth of the larger |f| at the two neighboring grid points.
 func (l *zeroLevel) findTouches(columns bool, f func(xs, ys []float64) ([]float64, error)) error {
 	along, across := l.x, l.y
 	valueAt := func(i, j int) (float64, int) { return math.Abs(l.z.At(i, j)), l.sign[i][j] }

@@ -195,7 +195,7 @@ func (p predictions) writeNPZ(buf *bytes.Buffer) error {
 	return z.Close()
 }
 
-// writeTyped writes the columns by the function write, with the types of writeNPZ.
+// writeTyped calls write with the columns, which have the types of writeNPZ.
 func (p predictions) writeTyped(buf *bytes.Buffer, write func(w io.Writer, names []string, columns []any) error) error {
 	names, columns := make([]string, len(p.columns)), make([]any, len(p.columns))
 	for j, c := range p.columns {

@@ -12,8 +12,8 @@ import (
 )
 
 // TestCommandsPredictTheMostProbableClass checks that every command gives the labels of the library for an svc
-// model with probabilities. On noise, as here, they differ from the labels by decision values (scikit-learn
-// #31222).
+// model with probabilities. On noise, as here, the most probable class often differs from the class that the decision
+// values imply (scikit-learn #31222).
 func TestCommandsPredictTheMostProbableClass(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 1")

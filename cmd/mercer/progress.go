@@ -13,7 +13,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// progress reports the progress of work on stderr after one second: by a bar on a terminal, and by lines elsewhere.
+// progress reports on stderr the progress of work that takes more than a second: by a bar on a terminal, else by lines.
 type progress struct {
 	w    io.Writer
 	bar  *progressbar.ProgressBar // nil if the report consists of lines

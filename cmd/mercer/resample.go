@@ -167,8 +167,8 @@ func (a *app) newResampling(ctx context.Context, f *resampleFlags, command, file
 	return r, nil
 }
 
-// encodeAll encodes all rows of a table, which finds errors about the whole table, and computes the kernel values
-// of texts, trees and a Gram matrix once, because they do not depend on the division of rows.
+// encodeAll encodes all rows of a table, to find errors about the whole table, and computes once the kernel values of
+// texts, trees and a Gram matrix, which do not depend on the division into training and other rows.
 func (r *resampling) encodeAll(ctx context.Context, t *validate.Table) (err error) {
 	r.table, r.fullEncoder, r.weights = t.Table, t.Encoder, t.Weights
 	if err := r.memory.planEncoding(r.table, r.fullEncoder, ""); err != nil {
@@ -351,7 +351,7 @@ func rowsAt(m *mat.Dense, rows []int) *mat.Dense {
 	return selected
 }
 
-// title returns the displayed name of a measure, with the number of models that have it if not all have it.
+// title returns the displayed name of a measure. If some models lack the measure, it gives the number of the others.
 func title(m validate.Measure, models string) string {
 	if n := len(m.Defined()); n < len(m.Scores) {
 		return fmt.Sprintf("%s (%d of %s)", titles[m.Name], n, count(len(m.Scores), models))

@@ -66,8 +66,8 @@ func rankAUC(proba *mat.Dense, truth []int, classes int) float64 {
 }
 
 // TestMeansAreOverModelsWithAValue checks the AUC if some folds and bootstrap rounds lack a class (scikit-learn
-// #11777 and #28178). The scores must be in the order of the folds, with null where the AUC is not defined, and the
-// mean over the other folds with their number.
+// #11777 and #28178). The scores must be in the order of the folds, with null where the AUC is not defined. The mean
+// must be over the other folds, and the report must give their number.
 func TestMeansAreOverModelsWithAValue(t *testing.T) {
 	t.Chdir(t.TempDir())
 	dev, err := backend.Open("ref", backend.Config{})

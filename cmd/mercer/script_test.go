@@ -88,7 +88,7 @@ func missingFlag(args []string, text string) string {
 	return ""
 }
 
-// TestScripts runs the transcripts in testdata/script, or the beginning of each if required.FewCases.
+// TestScripts runs the transcripts in testdata/script, or only their beginnings if required.FewCases() is true.
 func TestScripts(t *testing.T) {
 	folder := "testdata/script"
 	if required.FewCases() {
@@ -97,7 +97,7 @@ func TestScripts(t *testing.T) {
 	runScripts(t, folder)
 }
 
-// beginnings returns a new folder with the transcripts of a folder, which end after a few commands.
+// beginnings writes the first commands of each transcript in a folder to a new folder, and returns the new folder.
 func beginnings(t *testing.T, folder string) string {
 	to := t.TempDir()
 	names, err := filepath.Glob(filepath.Join(folder, "*.txtar"))

@@ -312,7 +312,7 @@ func (plainTicks) Ticks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// decades are ticks on an axis of decimal logarithms: the powers of ten, on a short axis also 2 and 5 times them.
+// decades are ticks on an axis of decimal logarithms, at powers of ten and on a short axis also at 2 and 5 times these.
 type decades struct{}
 
 // logTicks are the ticks of decades on a logarithmic axis.

@@ -226,8 +226,8 @@ func largest(v []float64) float64 {
 	return m
 }
 
-// weightedPoints returns the points of a kernel expansion in the units of the table, in decreasing order of their
-// coefficients, at most maxPoints if that is not 0. A sparse point has only its nonzero features.
+// weightedPoints returns the points of a kernel expansion in the units of the table, sorted by decreasing magnitude of
+// the coefficients. If maxPoints > 0, it returns only the first maxPoints. A sparse point has only nonzero features.
 func weightedPoints(parts learners.Parts, columns []column, b modelfile.Bundle, maxPoints int) []weightedPoint {
 	n, _ := parts.Points.Dims()
 	order, size := make([]int, n), make([]float64, n)

@@ -57,9 +57,9 @@ func TestSparseTableGivesTheResultsOfTheDenseTable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The relative error of a squared distance of points with 16 numbers in total is at most 2¹²·16·2⁻⁵³ (see
-	// backend.SparseBackend), and that of K at most n times as large. The condition number, at most n/λ + 1,
-	// multiplies it in α. A prediction is a sum of n terms, and a score is at most quadratic in the predictions.
+	// The squared distance of two points with 16 nonzero numbers in total has a relative error of at most
+	// 2¹²·16·2⁻⁵³ (see backend.SparseBackend). The error of K is at most n times as large, and the error of α is
+	// larger by the condition number, at most n/λ + 1. A prediction has n terms, a score is at most quadratic in it.
 	const tol = 4 * (1 << 12) * 16 * 0x1p-53 * n * n * (n/lambda + 1)
 	checkEqual := func(name string, a, b float64) {
 		t.Helper()

@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/learners/tuning"
 )
 
-// A cell is almost white if its score is worse than the best score by at least the fraction surfaceWorst, or for
-// likelihoods by surfaceWorst nats per row.
+// A cell is almost white if its score is at least 1 + surfaceWorst times the best score. With --by evidence, it is
+// almost white if its score is at least the best score plus surfaceWorst nats per row.
 const surfaceWorst = 0.5
 
 // surfacePicture returns the picture of `mercer tune --plot`: the scores over λ and over the factor of the kernel's

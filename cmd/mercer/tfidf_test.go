@@ -46,8 +46,8 @@ func TestTextsHaveThePredictionsOfScikitLearn(t *testing.T) {
 			}
 		}
 		fit("topic", "hours", "--lambda", "0.5", "--no-intercept")
-		// The features agree to 1e-12, and kernel matrices of 45 rows of norm 1 to 45·2e-12 in the norm. The
-		// condition number is at most 45/λ + 1. For targets up to 55, the coefficients differ by at most tol.
+		// The features agree to 1e-12. The 45 rows have the norm 1, so that the norms of kernel matrices agree to
+		// 45·2e-12. With a condition number of at most 45/λ + 1 and targets up to 55, predictions agree to tol.
 		const tol = 45 * 2e-12 * (45/0.5 + 1) * 55
 		got := predicted()
 		if len(got) != len(c.Hours) {

@@ -289,8 +289,8 @@ func (r tuneReport) gridText() string {
 	return texttable.Format("l"+strings.Repeat("l", len(r.Vary))+"rrr", lines)
 }
 
-// gridPicture draws the scores over the numeric parameter that has the most values, with a line for each setting of
-// the other parameters, at most the eight best.
+// gridPicture draws the scores over the numeric parameter that has the most values. Each line is for one setting of the
+// other parameters. At most the eight best lines are drawn.
 func (r tuneReport) gridPicture() (pic picture, err error) {
 	number := func(t gridTrial, name string) (float64, bool) {
 		text := t.Parameters[name]

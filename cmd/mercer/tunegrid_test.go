@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/testdata"
 )
 
-// TestGridScoresDoNotDependOnThreads checks that the scores of a grid have the same bits for any number of threads
-// that share the fits, also if a fit exceeds the memory of one thread, but not the total memory.
+// TestGridScoresDoNotDependOnThreads checks that the scores of a grid have the same bits for any number of threads,
+// even if a fit takes more than its thread's part of --memory.
 func TestGridScoresDoNotDependOnThreads(t *testing.T) {
 	l := gramLab{t, t.TempDir()}
 	if err := os.CopyFS(l.folder, testdata.FS); err != nil {
@@ -134,9 +134,9 @@ print(json.dumps({"svc": svc, "lasso": lasso}))
 	if err := json.Unmarshal(out, &want); err != nil {
 		t.Fatal(err)
 	}
-	// svc: the decision values differ by about 1e-7, and no row is so close to a boundary. lasso: the fitted values
-	// of each program differ from the optimum by at most the square root of the duality gap, ≤ 1e-6‖y‖. The root
-	// mean square of the target is 170. The factor 10 is for held-out rows.
+	// svc: the decision values of the programs differ by about 1e-7. No row is so close to a boundary, so that both
+	// make the same errors. lasso: the fitted values of each program differ from the optimum by at most the square
+	// root of the duality gap, ≤ 1e-6‖y‖. The root mean square of y is 170. The factor 10 is for held-out rows.
 	for name, c := range map[string]struct {
 		got []float64
 		tol float64

@@ -38,7 +38,7 @@ func varying(k kernels.Kernel) []string {
 	return names
 }
 
-// tuned is a candidate with the result of the search from it.
+// tuned is a candidate with the result of the search that started from it.
 type tuned struct {
 	candidate
 	*tuning.Result

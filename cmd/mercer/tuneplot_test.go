@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/learners/tuning"
 )
 
-// TestSurfaceRowsEndTogether draws the scores of three kernels. The grid of λ of the second is finer at one end, and
-// the third has fewer λ.
+// TestSurfaceRowsEndTogether draws the scores of three kernels. The second kernel has a grid of λ that is finer at one
+// end, and the third kernel has fewer λ.
 func TestSurfaceRowsEndTogether(t *testing.T) {
 	row := func(factor float64, lambdas ...float64) tuning.Trial {
 		trial := tuning.Trial{Factors: []float64{factor}}
@@ -94,7 +94,8 @@ func TestNoPictureWithoutItsModel(t *testing.T) {
 	} {
 		t.Run("blocked "+test.blockedPath, func(t *testing.T) {
 			c := start(t, tunePlotArguments()...)
-			// The empty lines exceed the buffer of a pipe: after the write, the command has checked its outputs.
+			// The empty lines exceed the buffer of a pipe, so that Write returns when the command, which has checked its
+			// outputs, reads them.
 			if _, err := c.stdin.Write(append(table3(300), bytes.Repeat([]byte("\n"), 1<<20)...)); err != nil {
 				t.Fatal(err)
 			}

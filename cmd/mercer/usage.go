@@ -79,8 +79,8 @@ func withoutDevice(c *cobra.Command) *cobra.Command {
 	})
 }
 
-// badValue returns an error for an empty value without a meaning, which an unset shell variable may cause, and for
-// a value that is the next flag.
+// badValue returns an error for a flag whose value is empty, as from an unset shell variable, except where an empty
+// value has a meaning, and for a flag whose value is the next flag.
 func badValue(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		value := f.Value.String()

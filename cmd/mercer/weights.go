@@ -182,8 +182,8 @@ func weightsAt(weights []float64, rows []int) []float64 {
 }
 
 // scoreWeights returns the rows of a table to score. If the model was fitted with weights, these are the rows of
-// weight > 0, with their weights and the name of the weight column. If the table lacks it, scoreWeights prints a
-// notice, and all weights are 1.
+// weight > 0, with their weights and the name of the weight column. If the table lacks this column, scoreWeights
+// prints a notice, and all weights are 1.
 func (a *app) scoreWeights(enc *dataset.Encoder, t *dataset.Table) (rows *dataset.Table, weights []float64, column string, err error) {
 	if enc.Weight == "" || !slices.Contains(t.Names(), enc.Weight) {
 		a.noWeights(enc, t.Source)

@@ -115,8 +115,8 @@ func TestWeightsAreRepeatedRows(t *testing.T) {
 			want, _ := mercer(0, append(flags, "--model", "@r.st", "@w.csv")...)
 			w, v := columnOf(t, got, column), columnOf(t, want, column)
 			for i := range w {
-				// Iterative learners stop at a loss within about 1e-9 of the minimum. The error of f is then at
-				// most √(2·1e-9·loss·k(x, x)/λ), below 1e-3 for losses below 100.
+				// Iterative learners stop at a loss of at most about 1 + 1e-9 times the minimum. Because of the penalty
+				// λ‖f‖²/2, f(x) then has an error of at most √(2·1e-9·loss·k(x, x)/λ), below 1e-3 for losses below 100.
 				if !(math.Abs(w[i]-v[i]) <= 1e-3) {
 					t.Fatalf("row %d: %v, with rows repeated %v", i+1, w[i], v[i])
 				}
@@ -169,8 +169,8 @@ func TestClassWeightsOfScikitLearn(t *testing.T) {
 		}
 	}
 	mercer := commandIn(t, folder)
-	// The excess of the objective over its minimum is at most Σ C_i tol ≤ 21·2·4·1e-10 for svc, and 1e-9 of a
-	// loss < 10 for logistic. The error of f is at most 6√(2·excess/λ).
+	// The objective of svc exceeds its minimum by at most Σ C_i tol ≤ 168e-10, and that of logistic by at most 1e-9
+	// times a loss < 10. For an excess e, decision values have an error of at most 6√(2e/λ), where λ = 1 for svc.
 	svc, logistic := 6*math.Sqrt(2*168e-10), 6*math.Sqrt(2*1e-8/0.5)
 	for _, c := range []struct {
 		table, learner, weights string

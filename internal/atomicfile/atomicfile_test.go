@@ -60,7 +60,7 @@ func TestWrite(t *testing.T) {
 	checkEntries(t, folder, "f")
 }
 
-// TestLinks checks that links remain links: to existing and missing files, to a link, and into another folder.
+// TestLinks writes through symbolic links to existing and missing files and to a link. The links must remain.
 func TestLinks(t *testing.T) {
 	folder := t.TempDir()
 	sub := filepath.Join(folder, "sub")

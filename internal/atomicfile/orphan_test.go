@@ -13,7 +13,7 @@ import (
 	"github.com/mercer-go/mercer/internal/atomicfile"
 )
 
-// halfWritten is an environment variable. The test binary writes half of the named file and waits.
+// halfWritten is an environment variable. If it names a file, the test binary writes half of this file and waits.
 const halfWritten = "MERCER_TEST_HALF_WRITTEN"
 
 func TestMain(m *testing.M) {

@@ -13,7 +13,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestFirst checks that the candidates are tried in order, and that another error ends the attempts.
+// TestFirst checks that the candidates are tried in order, and that an error that is not refused ends the attempts.
 func TestFirst(t *testing.T) {
 	singular := fmt.Errorf("solve: %w", &backend.PivotError{Index: 2})
 	notConverged := fmt.Errorf("solve: %w", &solvers.ConvergenceError{Result: &solvers.Result{Solution: solvers.Solution{Residual: 1.8e-7}}, Tol: 1e-8})

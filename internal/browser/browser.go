@@ -91,8 +91,8 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// measure is a script that adds the widths of window and content, the number of too wide tables, and the positions
-// of the pictures to a page.
+// measure is a script that adds to a page: the widths of the window and of the content, the number of tables that
+// are too wide, and the positions of the pictures.
 const measure = `<script>
 const boxes = [...document.querySelectorAll("figure > svg")].map(s => {
   const b = s.getBoundingClientRect();

@@ -37,7 +37,7 @@ func Host[T backend.Float](op string, h backend.Host[T]) {
 	if h.Rows == 0 || h.Cols == 0 {
 		return
 	}
-	// (Rows−1)·Stride + Cols may overflow, but a comparison with the quotient cannot.
+	// The product (Rows−1)·Stride may overflow. The quotient lastStart/Stride cannot.
 	lastStart := len(h.Data) - h.Cols
 	if lastStart < 0 || h.Rows > 1 && h.Rows-1 > lastStart/h.Stride {
 		needs := (float64(h.Rows)-1)*float64(h.Stride) + float64(h.Cols)
@@ -166,7 +166,7 @@ func Columns[T backend.Float](op string, v []T, x, y backend.Matrix[T]) (rows, c
 	return rows, cols
 }
 
-// Gram panics unless X is n × d, Z is m × d, dst is n × m and the kernel's parameters obey their rules.
+// Gram panics unless X is n × d, Z is m × d, dst is n × m and the kernel's parameters are valid.
 func Gram[T backend.Float](dst backend.Matrix[T], k kernels.Kernel, x, z backend.Matrix[T]) (n, m, d int) {
 	n, m, d = points("Gram", k, x, z)
 	if r, c := dst.Dims(); r != n || c != m {
@@ -175,7 +175,7 @@ func Gram[T backend.Float](dst backend.Matrix[T], k kernels.Kernel, x, z backend
 	return n, m, d
 }
 
-// GramMul panics unless X is n × d, Z is m × d, V is m × t, dst is n × t and the kernel's parameters obey their rules.
+// GramMul panics unless X is n × d, Z is m × d, V is m × t, dst is n × t and the kernel's parameters are valid.
 func GramMul[T backend.Float](dst backend.Matrix[T], k kernels.Kernel, x, z, v backend.Matrix[T]) (n, m, d, t int) {
 	n, m, d = points("GramMul", k, x, z)
 	vr, t := v.Dims()
@@ -271,7 +271,7 @@ func TransferPacked[T backend.Float](op string, a backend.Packed[T], first int, 
 	}
 }
 
-// GramPacked panics unless X is n × d, where n is the order of dst, and the kernel's parameters obey their rules.
+// GramPacked panics unless X has as many rows as dst and the kernel's parameters are valid. It returns the shape of X.
 func GramPacked[T backend.Float](dst backend.Packed[T], k kernels.Kernel, x backend.Matrix[T]) (n, d int) {
 	n, _, d = points("GramPacked", k, x, x)
 	if dst.Order() != n {
@@ -320,7 +320,7 @@ func TrsmPacked[T backend.Float](t backend.Trans, a backend.Packed[T], b backend
 	return n, m
 }
 
-// NewExpansion panics unless Z is m × d, V is m × t and the kernel's parameters obey their rules.
+// NewExpansion panics unless Z is m × d, V is m × t and the kernel's parameters are valid.
 func NewExpansion[T backend.Float](k kernels.Kernel, z, v backend.Host[T]) (m, d, t int) {
 	Host("NewExpansion", z)
 	Host("NewExpansion", v)

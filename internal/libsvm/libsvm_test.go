@@ -185,8 +185,8 @@ func rounding(m learners.Model, x []float64, machine int) float64 {
 	return float64(2*(n+d+50)) * 0x1p-53 * sum
 }
 
-// probabilities compares the probabilities with LIBSVM's. Both programs iterate until the residual of each of K
-// equations, for K classes, is below 0.005/K, in different orders of the classes.
+// probabilities compares the probabilities of K classes with LIBSVM's. Both programs iterate until the residuals of K
+// equations are below 0.005/K, but they have the classes in different orders.
 func probabilities(t *testing.T, dev backend.Device, m *learners.SVCModel, x mat.Matrix, want libsvmOutput) {
 	t.Helper()
 	p, err := m.Proba(t.Context(), dev, x)

@@ -77,7 +77,7 @@ func withValues(s learners.State, replacements map[string][]float64) learners.St
 	return s
 }
 
-// outputs passes the name and the result of every method of m for rows of samples to visit.
+// outputs calls visit with the name and the result of every method of m for the rows of x.
 func outputs(t testing.TB, dev backend.Device, m learners.Model, x *mat.Dense, visit func(method string, f mat.Matrix, err error)) {
 	call := func(method string, f *mat.Dense, err error) {
 		if f == nil {

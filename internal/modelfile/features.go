@@ -19,10 +19,10 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TrainingFeatures returns the samples for fitting a learner to the rows of a table: in general the encoded
-// columns, as a backend.CSR if the encoder is sparse; k must be nil, and o is ignored. For a Gram matrix, and for
-// texts or trees with the kernel k, x has the points of kernels.Precomputed, which must be the learner's kernel.
-// For texts or trees, the caller must store trained in the model's Bundle; otherwise trained is nil.
+// TrainingFeatures returns the samples for fitting a learner to a table: the encoded columns, as a backend.CSR if the
+// encoder is sparse. For a Gram matrix, x has the points of kernels.Precomputed, which must be the learner's kernel.
+// For a column of texts or trees, k is their kernel, x also has points of kernels.Precomputed, and the caller must
+// store trained in the model's Bundle. For any other table, k must be nil, o is ignored, and trained is nil.
 func TrainingFeatures(ctx context.Context, e *dataset.Encoder, t *dataset.Table, k objects.Kernel, o objects.Options) (x mat.Matrix, trained *Objects, err error) {
 	if k != nil {
 		texts, err := e.Texts(t)

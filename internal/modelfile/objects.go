@@ -37,8 +37,8 @@ func (o *Objects) check(e *dataset.Encoder, features int) error {
 	return nil
 }
 
-// An array of points has two numbers for each point, and the kernel values with the training objects, which the
-// file omits. Bundle.Complete computes them for variances and intervals.
+// A row of an array of points has two numbers and then the kernel values with the training objects. The file omits
+// these kernel values. Bundle.Complete computes them for variances and intervals.
 
 // trim removes the kernel values from the arrays of points and returns the names of these arrays.
 func (o *Objects) trim(arrays map[string]backend.Host[float64]) (trimmed map[string]backend.Host[float64], names []string) {
@@ -52,7 +52,7 @@ func (o *Objects) trim(arrays map[string]backend.Host[float64]) (trimmed map[str
 	return trimmed, names
 }
 
-// arePoints reports whether h holds points of training objects, whose rows have the object's own kernel value twice.
+// arePoints reports whether h holds points of training objects: each row has the value k(x, x) of its object x twice.
 func (o *Objects) arePoints(h backend.Host[float64]) bool {
 	if h.Cols != len(o.Training)+2 {
 		return false
@@ -70,7 +70,7 @@ func (o *Objects) arePoints(h backend.Host[float64]) bool {
 // maxPoints is the largest number of elements of an array of points.
 const maxPoints = 1<<31 - 1
 
-// pad reverses trim, with zeros in place of the removed kernel values of different objects.
+// pad reverses trim. It sets the removed kernel values between different objects to 0.
 func (o *Objects) pad(arrays map[string]backend.Host[float64], names []string) (map[string]backend.Host[float64], error) {
 	padded := maps.Clone(arrays)
 	for _, name := range names {

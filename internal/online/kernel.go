@@ -154,7 +154,7 @@ func (h *kernelHypothesis) learn(block []int, delta backend.Host[float64], mista
 	return nil
 }
 
-// add adds δ k(x_i, ·) to f.
+// add adds delta[c] k(x_i, ·) to each output c of f.
 func (h *kernelHypothesis) add(i int, delta []float64) error {
 	row, err := h.cache.Row(i)
 	if err != nil {
@@ -174,8 +174,8 @@ func (h *kernelHypothesis) add(i int, delta []float64) error {
 	return nil
 }
 
-// trim adds samples to the support. While the support exceeds the budget, it removes the sample that has the
-// largest margin without its own term of f.
+// trim adds samples to the support. While the support exceeds the budget, it removes the sample whose margin is
+// largest after its own term is subtracted from f.
 func (h *kernelHypothesis) trim(added []int) error {
 	for _, i := range added {
 		if !slices.Contains(h.support, i) {

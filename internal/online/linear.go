@@ -95,7 +95,7 @@ func (h *linearHypothesis) gram(block []int) (backend.Host[float64], error) {
 	})
 }
 
-// compute calls queue with the samples of a block and an output matrix, which it downloads to dst.
+// compute calls queue with the samples of a block and a matrix for the output, and then downloads this matrix to dst.
 func (h *linearHypothesis) compute(block []int, dst backend.Host[float64], queue func(x, out backend.Matrix[float64])) error {
 	x, err := gather(h.b, h.X, block)
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 
 // A hypothesis is the current function f of a perceptron. It has C outputs for C > 2 classes, and one for two classes.
 type hypothesis interface {
-	// values returns the B×C matrix of f at the B samples of a block.
+	// values returns the values of f at the samples of a block: a row for each sample, a column for each output.
 	values(block []int) (backend.Host[float64], error)
 	// gram returns the inner products of the samples of a block. Only its lower triangle is used.
 	gram(block []int) (backend.Host[float64], error)
-	// learn adds Σ_r δ_r k(x_r, ·) to f, where r runs over the samples in mistaken, the misclassified samples of
-	// the block. The argument steps holds for each of these samples the step, counted from 0, after which the
-	// change takes effect.
+	// learn adds Σ_r δ_r k(x_r, ·) to f, where δ_r is row r of delta, and r runs over mistaken, the indices of the
+	// misclassified samples in the block. For each of these samples, steps holds the step, counted from 0, after
+	// which the change takes effect.
 	learn(block []int, delta backend.Host[float64], mistaken, steps []int) error
 }
 
@@ -149,7 +149,7 @@ func (l *Loop) judge(h hypothesis, block []int) error {
 	if slices.ContainsFunc(f.Data, func(v float64) bool { return v-v != 0 }) {
 		return errors.New("the decision values overflow: scale the features down")
 	}
-	// Most blocks of a late epoch have no mistake. A single batch needs no inner products.
+	// The inner products are needed only for the batches that follow a mistake in this block.
 	var gram backend.Host[float64]
 	delta := backend.NewHost[float64](len(block), l.Outputs)
 	var mistaken, steps []int
@@ -258,9 +258,10 @@ func (l *Loop) Margin(f backend.Host[float64]) (margin, criterion float64) {
 	return margin, criterion
 }
 
-// Slack returns the factor by which batches and weights increase Novikoff's (1962) bound on the number of mistakes.
-// The steps of the proof, for a unit vector u that separates the samples with the margin γ, and R = max ‖x‖, are:
-//   - Let a_j be the sum of the weights c of the mistakes of batch j, divided by the size m of a batch.
+// Slack returns m·max c/min c for batches of m samples and weights c of the samples. The number of mistakes is at most
+// this factor times (R/γ)², the bound of Novikoff (1962), where R = max ‖x‖ and a unit vector u separates the samples
+// with the margin γ. Proof for the learned vector w:
+//   - Let a_j be the sum of the weights of the mistakes in batch j, divided by m.
 //   - Batch j increases wᵀu by at least γ a_j, and ‖w‖² by at most R² a_j².
 //   - Hence γ Σ a_j ≤ ‖w‖ ≤ R √Σ a_j². Because a_j ≤ max c, Σ a_j ≤ max c (R/γ)².
 //   - Each mistake adds at least min c / m to Σ a_j.

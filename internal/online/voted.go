@@ -8,11 +8,11 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// Votes holds all hypotheses of a loop that records its changes, and the number of votes of each:
-// f_k = Σ_{j≤k} δ_j (k(x_j, ·) + Bias), starting with f_0 = 0 (Freund and Schapire 1999, figure 1).
+// Votes holds the hypothesis f_i = Σ_{j≤i} δ_j (k(x_j, ·) + Bias) of a loop after each change i = 1, …, M, and f_0 = 0,
+// with the number of votes of each hypothesis (Freund and Schapire 1999, figure 1).
 type Votes struct {
 	Order backend.Host[float64] // 1×M: the center of each change, in chronological order
-	Delta backend.Host[float64] // M×C
+	Delta backend.Host[float64] // M×C: row j is δ_j, for C outputs
 	Votes backend.Host[float64] // 1×(M+1): the number of votes of f_i is the number of samples that f_i classified correctly, plus 1 if i > 0
 	Bias  float64
 }
@@ -47,9 +47,9 @@ func (l *Loop) Voted() (v Votes, rows []int) {
 	return v, rows
 }
 
-// Count adds the fractions of the votes for a sample to votes. The argument k holds the kernel values of the sample
-// with the centers, and positive reports whether f predicts the second of two classes. If a value of f is not
-// finite, the votes are NaN.
+// Count adds to votes[c] the fraction of the votes for class c of a sample. For two classes, it adds the fraction for
+// the second class minus that for the first. The argument k holds the kernel values of the sample with the centers, and
+// positive reports whether f predicts the second class. If a value of f is not finite, a vote becomes NaN.
 func (v *Votes) Count(votes, k []float64, positive func(f float64) bool) {
 	total := 0.0
 	for _, n := range v.Votes.Data {

@@ -51,14 +51,14 @@ func (g *graph) memberships(m learners.Model, x sample) value {
 	return g.op("Div", sums, g.product(values, g.numbers(weights, len(weights), 1), false))
 }
 
-// nearest returns the weighted means of the targets of the nearest samples, whose weights sum to k, ranked by
-// k(z, z) − 2k(x, z). Among equal distances, TopK selects the smaller index.
+// nearest returns weighted means of the targets of the samples z nearest to x. It ranks them by K(z, z) − 2K(x, z) for
+// the kernel K, and takes samples up to the total weight k. Among equal distances, TopK selects the smaller index.
 func (g *graph) nearest(values value, kernel kernels.Kernel, z backend.Host[float64], weights []float64, targets backend.Host[float64], k float64) value {
 	diag := make([]float64, z.Rows)
 	for i := range diag {
 		diag[i] = kernels.Diag(kernel, z.Row(i))
 	}
-	// count is the number of neighbors if they have the smallest weights, which is the largest number.
+	// count is the largest possible number of neighbors, which occurs if they have the smallest weights.
 	count, sum := 0, 0.0
 	for _, w := range slices.Sorted(slices.Values(weights)) {
 		if sum >= k {
@@ -100,7 +100,7 @@ func (g *graph) votes(pairs value, k int) value {
 		return pairs
 	}
 	signs := g.matrix(pairSigns(k))
-	// Class c initially gets the k−1−c votes of pairs that begin with it. A positive decision value moves the vote.
+	// Initially each pair votes for its first class, which gives class c k−1−c votes. A positive value moves the vote.
 	first := make([]float64, k)
 	for c := range first {
 		first[c] = float64(k - 1 - c)
@@ -169,8 +169,8 @@ func (g *graph) mostProbable(probabilities, index value) value {
 	return g.op("Where", g.op("Squeeze", g.op("Greater", largest, tied), g.integers(1)), best, index)
 }
 
-// coupled returns the n×K probabilities of an SVC from the values of its pairs: see
-// svm.Probabilities. sigmoid is 2×K(K−1)/2.
+// coupled returns the n×K probabilities of an SVC from the decision values of its pairs of classes: see
+// svm.Probabilities. The rows of sigmoid are the coefficients A and B of Platt scaling for each pair.
 func (g *graph) coupled(pairs value, sigmoid backend.Host[float64], k int) value {
 	a, b := sigmoid.Row(0), sigmoid.Row(1)
 	s := g.logistic(g.op("Neg", g.op("Add", g.op("Mul", pairs, g.numbers(a, len(a))), g.numbers(b, len(b)))))

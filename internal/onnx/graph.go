@@ -87,7 +87,7 @@ func encodeNode(kind string, attributes []attribute, inputs []value, outputs ...
 	return n
 }
 
-// constant appends a tensor and returns its name. elements is the encoded field of TensorProto with the elements.
+// constant appends a tensor and returns its name. elements is an encoded field of TensorProto: the tensor's data.
 func (g *graph) constant(kind int, shape []int, elements []byte) value {
 	name := g.name()
 	var t []byte
@@ -151,8 +151,8 @@ func (g *graph) sum(v value, axis int64, keepDims bool) value {
 	return g.node("ReduceSum", []attribute{intAttribute("keepdims", k)}, v, g.integers(axis))
 }
 
-// product returns ab + c, or abᵀ + c if transposed is true; c is optional and has one row. onnxruntime would fuse
-// a MatMul and a multiplication by a constant, and round the constant to float32.
+// product returns ab + c, or abᵀ + c if transposed is true. The optional c has one row. The node is not a MatMul,
+// because onnxruntime would fuse a MatMul with a multiplication by a constant, and round the constant to float32.
 func (g *graph) product(a, b value, transposed bool, c ...value) value {
 	var attributes []attribute
 	if transposed {

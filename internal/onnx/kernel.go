@@ -19,7 +19,7 @@ func (g *graph) gram(k kernels.Kernel, x sample, z backend.Host[float64]) value 
 	return g.run(kernels.Compile(k), func(s kernels.Stat) value { return g.statistic(s, x, z) })
 }
 
-// run evaluates a compiled kernel, in which load returns the tensor of a statistic.
+// run evaluates a compiled kernel. The function load returns the tensor of a statistic.
 func (g *graph) run(p *kernels.Program, load func(kernels.Stat) value) value {
 	stats := make([]value, len(p.Stats))
 	for i, s := range p.Stats {
@@ -82,7 +82,7 @@ func (g *graph) run(p *kernels.Program, load func(kernels.Stat) value) value {
 	return stack[0]
 }
 
-// statistic returns the n×m values of a statistic of two points, or n×1 or 1×m values for one point.
+// statistic returns the n×m values of s for x and z, or n×1 or 1×m values if s depends only on x or only on z.
 func (g *graph) statistic(s kernels.Stat, x sample, z backend.Host[float64]) value {
 	switch s.Kind {
 	case kernels.Dot:
@@ -124,10 +124,10 @@ func (g *graph) statistic(s kernels.Stat, x sample, z backend.Host[float64]) val
 	return g.concat(blocks)
 }
 
-// The graph divides z into at most maxChunks parts, with about `chunk` differences for each row of x.
+// The graph divides z into at most maxChunks parts. A row of x and the rows of a part have about `chunk` differences.
 const chunk, maxChunks = 1 << 14, 256
 
-// pairs returns the values of a statistic of differences. x is n×1×d.
+// pairs returns the values of the statistic s for all pairs of a row of x, which is n×1×d, and a row of z.
 func (g *graph) pairs(s kernels.Stat, x value, z backend.Host[float64]) value {
 	flat := make([]float64, 0, z.Rows*z.Cols)
 	for i := range z.Rows {
@@ -139,7 +139,7 @@ func (g *graph) pairs(s kernels.Stat, x value, z backend.Host[float64]) value {
 	if s.Scale != nil {
 		diff = g.op("Mul", diff, g.numbers(scale, len(scale)))
 	}
-	// masked replaces the terms of features with the scale 0 by 0.
+	// masked sets the terms of the features with scale 0 to 0.
 	masked := func(terms value) value {
 		if s.Scale != nil {
 			terms = g.op("Where", g.op("Equal", g.numbers(scale, len(scale)), g.number(0)), g.number(0), terms)

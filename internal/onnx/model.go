@@ -234,7 +234,7 @@ func densePoints(x mat.Matrix) backend.Host[float64] {
 	return h
 }
 
-// waves returns cos(xωᵀ)β + sin(xωᵀ)β′ + b for the frequencies ω.
+// waves returns cos(xωᵀ)β + sin(xωᵀ)β′ + b for the frequencies ω, the coefficients β and β′, and the intercept b.
 func (g *graph) waves(m *learners.FourierRidgeModel, x sample) value {
 	cosines, sines := m.Coef()
 	angles := g.product(x.rows, g.matrix(m.Frequencies()), true)

@@ -162,7 +162,7 @@ type compared struct {
 	maxDiff               [2]float64 // largest differences in float64 and in float32
 }
 
-// everyModel fits every learner with each kernel for all its tasks. fourier-ridge and nystrom-ridge may refuse it.
+// everyModel fits every learner with each kernel for all its tasks. fourier-ridge and nystrom-ridge may refuse kernels.
 func everyModel(t *testing.T, dev backend.Device, kernels []string, x, y, classes *mat.Dense) (list []*compared) {
 	twoClasses := mat.DenseCopyOf(classes)
 	twoClasses.Apply(func(_, _ int, v float64) float64 { return min(v, 1) }, twoClasses)
@@ -392,7 +392,8 @@ func TestGramMatrix(t *testing.T) {
 	}
 }
 
-// TestSparseSupport checks that linear models of sparse samples have weights, and others dense support vectors.
+// TestSparseSupport fits models to sparse samples. The file must store the weights of a linear model, and the support
+// vectors of another model as dense vectors.
 func TestSparseSupport(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	r := rand.New(rand.NewPCG(3, 0))

@@ -38,8 +38,8 @@ func (e Evaluator) Gram(ctx context.Context, n int, o objects.Options, pairs Wor
 	return gram, nil
 }
 
-// Cross returns k for the pairs of n objects with m other objects. The worker pairs evaluates these pairs, own[0]
-// the pairs among the n objects, and own[1] the pairs among the m objects.
+// Cross returns k for the pairs of n objects with m other objects. The Worker pairs evaluates these pairs. own[0]
+// evaluates pairs of the n objects, and own[1] evaluates pairs of the m objects.
 func (e Evaluator) Cross(ctx context.Context, n, m int, o objects.Options, pairs Worker, own [2]Worker) (host.Matrix[float64], error) {
 	cross, err := Matrix(ctx, n, m, false, o, pairs)
 	if err != nil {

@@ -73,7 +73,7 @@ func CheckMemory(o objects.Options, subject string, numbers float64) error {
 // columns is the minimum number of values that a task computes, and maxTasks about the maximum number of tasks.
 const columns, maxTasks = 64, 1 << 18
 
-// Worker returns the function of one worker of Matrix, which sets out to the values of row i in columns lo, …, hi−1.
+// Worker returns a function for one goroutine of Matrix. This function sets out to columns lo, …, hi−1 of row i.
 type Worker = func(stop Stop) func(i, lo, hi int, out []float64)
 
 // Matrix fills a rows × cols matrix in parallel. If lower is set, the matrix must be symmetric:

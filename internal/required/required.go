@@ -27,7 +27,7 @@ import (
 	"testing"
 )
 
-// Python is the interpreter for which the distribution's scikit-learn is installed.
+// Python is the interpreter for which the packages of a Linux distribution install scikit-learn.
 const Python = "/usr/bin/python3"
 
 // Names reports whether MERCER_REQUIRE names the given requirement.
@@ -45,8 +45,8 @@ func SkipOrFail(t testing.TB, name string, reasons ...any) {
 	t.Skip(append([]any{"without " + name + ":"}, reasons...)...)
 }
 
-// FewCases reports whether a test should run only a few of its cases: if the flag -short is set, unless MERCER_REQUIRE
-// names "cases". The few cases must be of every kind; their number, sizes and repetitions may be smaller.
+// FewCases reports whether a test may run fewer, smaller and shorter cases: whether the flag -short is set and
+// MERCER_REQUIRE does not name "cases". The test must still run a case of every kind.
 func FewCases() bool { return testing.Short() && !Names("cases") }
 
 // Subset returns list if FewCases is false. Otherwise it returns at most n elements of list, at equal
@@ -107,7 +107,7 @@ func DuckDBWasm(t testing.TB, script string, args ...string) *exec.Cmd {
 	return nodeJS(t, "duckdb", "@duckdb/duckdb-wasm", script, args...)
 }
 
-// nodeJS returns a command that runs a script with the npm package pack, or calls Lacking for requirement.
+// nodeJS returns a command that runs a script with the npm package pack. It calls SkipOrFail if anything is missing.
 func nodeJS(t testing.TB, requirement, pack, script string, args ...string) *exec.Cmd {
 	t.Helper()
 	node, npm := Program(t, requirement, "node"), Program(t, requirement, "npm")
@@ -143,7 +143,7 @@ func Kernlab(t testing.TB) string {
 	return path
 }
 
-// Data returns the path of a file of the larger data, which are not in the repository.
+// Data returns the path of a file in the folder shared/data, which is not in the repository.
 func Data(t testing.TB, name string) string {
 	t.Helper()
 	folder, err := os.Getwd()
@@ -160,7 +160,7 @@ func Data(t testing.TB, name string) string {
 	return ""
 }
 
-// Rows returns the rows of a CSV file of the larger data, without the header.
+// Rows returns the rows of a CSV file in shared/data, without the header.
 func Rows(t testing.TB, name string) [][]string {
 	t.Helper()
 	f, err := os.Open(Data(t, name))

@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// slowBuild returns a build function of more than an hour, whose calls return 1, 2, … and are counted.
+// slowBuild returns a function that takes more than an hour and returns the number of its calls so far.
 func slowBuild(begun, canceled *atomic.Int64) func(context.Context) (*int64, error) {
 	return func(ctx context.Context) (*int64, error) {
 		n := begun.Add(1)

@@ -6,7 +6,7 @@ import (
 	"github.com/mercer-go/mercer/backend"
 )
 
-// Task is the frame of a call that runs a loop on the host and reports its progress by the method Step.
+// Task is a Frame for a call that runs a loop on the host and reports its progress by the method Step.
 type Task struct {
 	Frame
 	Trace    func(Epoch) // called after each epoch; may be nil

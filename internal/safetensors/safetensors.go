@@ -249,7 +249,7 @@ func integers(text json.RawMessage) ([]int64, error) {
 	return list, nil
 }
 
-// MarshalHeader returns the length and the header, padded with spaces so that the data are aligned.
+// MarshalHeader returns the length of the header and the header, which ends in spaces so that the data are aligned.
 func MarshalHeader(metadata map[string]string, list []Tensor) ([]byte, error) {
 	type info struct {
 		Dtype   string   `json:"dtype"`

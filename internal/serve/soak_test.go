@@ -61,7 +61,7 @@ func (k *soak) vanish(rows int) {
 	k.lost += int64(rows)
 }
 
-// check checks that got has the predictions for rows by one of the models, and by the second if afterSwap is true.
+// check checks that got has the predictions of one of the two models for rows, of the second if afterSwap is true.
 func (k *soak) check(rows []int, got []float64, afterSwap bool) {
 	matches := func(model int) bool {
 		for i, row := range rows {

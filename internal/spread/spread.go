@@ -6,14 +6,14 @@ import "math"
 // MaxRoundings is the maximum n in the rule of Rounding.
 const MaxRoundings = 1000
 
-// Rounding returns n·ε·|mean| with ε = 2⁻⁵², the largest standard deviation of n numbers with the given mean that
-// rounding errors alone may cause. A column with at most this standard deviation is constant. The argument n may
+// Rounding returns n·ε·|mean| with ε = 2⁻⁵², the largest standard deviation that rounding errors alone may cause if n
+// equal numbers have the given mean. A column with at most this standard deviation is constant. The argument n may
 // be a sum of weights, and is limited to the range from 1 to 1000.
 //
 // For up to 1000 rows this is the rule of scikit-learn's _is_constant_feature,
-// variance ≤ n·ε·variance + (n·ε·mean)², without the negligible first term on the right. It has no squares, so
-// that it also holds for numbers of 1e-300. The limit of 1000 makes 1e8 + k a column of different numbers in a
-// table of any length.
+// variance ≤ n·ε·variance + (n·ε·mean)², without the negligible first term on the right. It has no squares, which
+// would underflow for numbers of 1e-300. Because of the limit of 1000, the numbers 1e8 + 1, 1e8 + 2, … are not
+// constant even in a long table.
 func Rounding(n, mean float64) float64 {
 	return min(max(n, 1), MaxRoundings) * 0x1p-52 * math.Abs(mean)
 }

@@ -11,9 +11,9 @@ import (
 // longest is the maximum size, in bytes, of a text that is compared with names, in quadratic time.
 const longest = 100
 
-// Nearest returns the name with the smallest Levenshtein distance to typed, ignoring case. The distance must be at
-// most 2 or a third of the letters of typed, and less than the mean length of name and typed. If there is no such name
-// and typed has at least three letters, Nearest returns the first name that contains typed. Otherwise it returns "".
+// Nearest returns the name with the smallest Levenshtein distance to typed, ignoring case. The distance must be less
+// than the mean length of the two texts, and at most the larger of 2 and a third of the length of typed. If no name
+// is so near, Nearest returns the first name that contains typed if typed has at least three letters, or "".
 func Nearest(typed string, names []string) string {
 	if len(typed) > longest {
 		return ""
