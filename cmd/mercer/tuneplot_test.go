@@ -94,8 +94,7 @@ func TestNoPictureWithoutItsModel(t *testing.T) {
 	} {
 		t.Run("blocked "+test.blockedPath, func(t *testing.T) {
 			c := start(t, tunePlotArguments()...)
-			// The empty lines exceed the buffer of a pipe, so that Write returns when the command, which has checked its
-			// outputs, reads them.
+			// Write returns after the command has begun to read, because the empty lines exceed the buffer of a pipe.
 			if _, err := c.stdin.Write(append(table3(300), bytes.Repeat([]byte("\n"), 1<<20)...)); err != nil {
 				t.Fatal(err)
 			}

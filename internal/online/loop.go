@@ -258,11 +258,10 @@ func (l *Loop) Margin(f backend.Host[float64]) (margin, criterion float64) {
 	return margin, criterion
 }
 
-// Slack returns m·max c/min c for batches of m samples and weights c of the samples. The number of mistakes is at most
-// this factor times (R/γ)², the bound of Novikoff (1962), where R = max ‖x‖ and a unit vector u separates the samples
-// with the margin γ. Proof for the learned vector w:
+// Slack returns m·max c/min c for batches of m samples and weights c of the samples. There are at most Slack·(R/γ)²
+// mistakes (Novikoff 1962), if R = max ‖x‖ and a unit vector u separates the samples with the margin γ. Proof:
 //   - Let a_j be the sum of the weights of the mistakes in batch j, divided by m.
-//   - Batch j increases wᵀu by at least γ a_j, and ‖w‖² by at most R² a_j².
+//   - Batch j increases wᵀu by at least γ a_j, and ‖w‖² by at most R² a_j², for the learned vector w.
 //   - Hence γ Σ a_j ≤ ‖w‖ ≤ R √Σ a_j². Because a_j ≤ max c, Σ a_j ≤ max c (R/γ)².
 //   - Each mistake adds at least min c / m to Σ a_j.
 func (l *Loop) Slack() float64 {

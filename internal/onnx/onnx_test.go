@@ -392,8 +392,7 @@ func TestGramMatrix(t *testing.T) {
 	}
 }
 
-// TestSparseSupport fits models to sparse samples. The file must store the weights of a linear model, and the support
-// vectors of another model as dense vectors.
+// TestSparseSupport checks that linear models of sparse samples have weights, and other models dense support vectors.
 func TestSparseSupport(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	r := rand.New(rand.NewPCG(3, 0))
