@@ -235,7 +235,7 @@ func vectorAt(t flatbuffers.Table, id, size int) []byte {
 	return t.Bytes[begin : begin+uint64(t.VectorLen(pos-t.Pos))*uint64(size)]
 }
 
-// readFields returns the columns in field id of t, a list of tables, and adds their number to *count.
+// readFields returns the columns that the field of t with index id describes, and adds their number to *count.
 func readFields(t flatbuffers.Table, id int, count *int, depth int) (columns []arrowColumn) {
 	pos := slotAt(t, id)
 	if pos == 0 {

@@ -160,8 +160,8 @@ func (c *column) addBytes(b []byte) bool {
 	return ok
 }
 
-// join appends the cells of other. A list that join must reallocate gets the given capacity. If c has texts, other
-// must be coded.
+// join appends the cells of other. A list that join must reallocate gets the given capacity. If c contains texts, other
+// must have the coded form: see column.
 func (c *column) join(other *column, capacity int) {
 	if other.plain && !c.plain {
 		c.makePlain()
@@ -199,8 +199,8 @@ func (c *column) join(other *column, capacity int) {
 	c.numbers = append(c.numbers, other.numbers...)
 }
 
-// withCapacity returns list with capacity for len(list) + added elements, or for `capacity` elements if it must
-// reallocate and that is more.
+// withCapacity returns list with capacity for `added` more elements. If it must reallocate the list, the new capacity
+// is at least the argument capacity.
 func withCapacity[T any](list []T, added, capacity int) []T {
 	if len(list)+added <= cap(list) {
 		return list
@@ -454,8 +454,8 @@ func (t *Table) plainNumbers(c *column) []float64 {
 	return t.storedNumbers(c)
 }
 
-// A numbersReader reads the plainNumbers of several columns of a matrix together, to load each cache line only
-// once.
+// A numbersReader returns the same numbers as plainNumbers for several columns. It reads the columns of a matrix
+// together, to load each cache line only once.
 type numbersReader struct {
 	t     *Table
 	list  [lineNumbers][]float64 // the numbers of the columns; valid until the next call of read

@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/internal/message"
 )
 
-// A ColumnWarning is a warning about a column of features that looks like a date or an identifier, or
-// has few values.
+// A ColumnWarning is a warning about a column of features that looks like a date or an identifier, or in which most
+// cells are missing.
 type ColumnWarning struct {
 	Column string
 	rule   string

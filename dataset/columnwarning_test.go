@@ -33,7 +33,7 @@ func TestColumnWarnings(t *testing.T) {
 	}
 	names := []string{"id", "from 100", "negative", "falling", "last", "halves", "gap", "day", "stamp", "german", "american", "code", "name", "y"}
 	for n, want := range map[int][]string{
-		// With 3000 rows, the column "name" has too many texts to be categories, and is dropped.
+		// With 3000 rows, the column "name" has too many distinct texts to be categories, and the rules drop it.
 		12:   {"id", "from 100", "negative", "day", "stamp", "german", "american", "name"},
 		3000: {"id", "from 100", "negative", "day", "stamp", "german", "american"},
 		4:    nil,

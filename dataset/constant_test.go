@@ -14,9 +14,9 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// constantCases lists columns and says which of them are constant. The answers with the mark "sk" are those of the
-// StandardScaler of scikit-learn 1.2.1. The others follow from the rule: a column is constant if its standard
-// deviation SD is at most min(n, 1000)·ε·|mean|.
+// constantCases lists columns and says which of them are constant. The answers marked "sk" are from StandardScaler of
+// scikit-learn 1.2.1. The others follow from the rule that a column of n numbers is constant if its standard deviation
+// is at most min(n, 1000)·2⁻⁵²·|mean|.
 func constantCases() []constantCase {
 	column := func(n int, value func(i float64) float64) []float64 {
 		v := make([]float64, n)

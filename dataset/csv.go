@@ -160,7 +160,7 @@ func newCSVReader(in io.Reader, comma byte) *csv.Reader {
 	return r
 }
 
-// readNames reads the header. It returns an error, not an *Error, so that nil is a nil error.
+// readNames reads the header. Its result is an error, not an *Error, so that it equals nil if there is no error.
 func (t *Table) readNames(r *csv.Reader, linesBefore int, rowNames bool) error {
 	header, err := r.Read()
 	if err == io.EOF {

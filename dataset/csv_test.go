@@ -184,7 +184,7 @@ func TestCells(t *testing.T) {
 		{"abc", 0, "is not a number"}, {"1;5", 0, "is not a number"}, {"0x1p-2", 0, "is not a number"}, {"1_000", 0, "is not a number"},
 		{"0x10", 0, "is not a number"}, {"true", 0, "is not a number"}, {"12 cm", 0, "is not a number"}, {"no", 0, "is not a number"}, {"--1", 0, "is not a number"},
 	} {
-		// The cell is read in a short column, and below so many numbers that the column is plain.
+		// The cell is read in a short column, and in a column with so many numbers that their texts are not stored.
 		fewNumbers := read(t, fmt.Sprintf("a,b\n1,\"%s\"\n", c.cell))
 		manyNumbers := read(t, "a,b\n"+numbersBelow(3*dataset.MaxCategories)+fmt.Sprintf("1,\"%s\"\n", c.cell))
 		for _, table := range []*dataset.Table{fewNumbers, manyNumbers} {

@@ -33,7 +33,7 @@ type Dialect struct {
 	NoDefaultNA bool
 }
 
-// Check returns an error that names the first invalid flag.
+// Check returns an error that names the command-line flag of the first invalid field.
 func (d Dialect) Check() error {
 	if parameter, rule := d.violation(); parameter != "" {
 		return fmt.Errorf("--%s: %s", strings.ReplaceAll(parameter, ", ", ", --"), rule)
@@ -44,7 +44,7 @@ func (d Dialect) Check() error {
 	return nil
 }
 
-// violation returns the first setting with more than one character and the rule that it violates, or "" for both.
+// violation returns the first setting with more than one character and the rule that it violates, or two empty texts.
 func (d Dialect) violation() (parameter, rule string) {
 	switch {
 	case d.Delimiter != "tab" && len(d.Delimiter) > 1:

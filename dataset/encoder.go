@@ -100,9 +100,9 @@ type Text struct {
 //     and a column that is constant up to rounding (see Number) becomes 0. The median, mean and sd are weighted.
 //   - A column of texts becomes one feature, 0 or 1, for each text in it, in sorted order. The most frequent text,
 //     and of equally frequent texts the first, replaces a missing cell. r.Categorical must name a column of
-//     categories whose texts are all or mostly numbers. In any other column that also holds numbers, these texts
-//     are an *Error: at most a tenth of the cells; texts without a letter or a digit that do not outnumber the
-//     numbers; a text without a digit beside two or more numbers; numbers in an unsupported spelling, such as 12%.
+//     categories whose texts are all or mostly numbers. In any other column with numbers, texts are an *Error if they
+//     are at most a tenth of the cells, if none has a letter or a digit and they do not outnumber the numbers, if
+//     the only text has no digit and there are two or more numbers, or if they are numbers such as 12%.
 //
 // With r.Gram the columns that are not targets are the Gram matrix of the rows, column j for row j,
 // and Features returns it unchanged. The matrix must have as many columns as rows, and every cell

@@ -94,7 +94,7 @@ func TestTwoTargets(t *testing.T) {
 	}
 }
 
-// TestFillTie checks that the most frequent text, or the first of them in sorted order, replaces a missing text.
+// TestFillTie checks that the most frequent text replaces a missing text, and of equally frequent texts the first.
 func TestFillTie(t *testing.T) {
 	for _, text := range []string{"c\nb\na\nb\na\nc\n\"\"\n", "c\na\nb\nb\na\nc\n\"\"\n"} {
 		e := learn(t, read(t, text), dataset.Rules{})
@@ -146,8 +146,8 @@ func TestStandardize(t *testing.T) {
 		mean, sd := exactMoments(values)
 		const u = 0x1p-53
 		got := e.Inputs[0].Number
-		// The first pass has n rounding errors of at most u times the largest value. The second pass adds the mean
-		// of the deviations, whose n rounding errors are at most u times a deviation.
+		// The mean of the first pass is off by at most n·u times the largest value. The second pass adds the mean of
+		// the deviations from it, whose error is at most n·u times a deviation.
 		largest := math.Abs(c.offset) + 6*c.spread
 		meanTol := 2*u*largest + n*u*(n*u*largest+c.spread)
 		if d := math.Abs(got.Mean - mean); d > meanTol {

@@ -260,9 +260,9 @@ func (in *input) learn(h *head, sample []byte) {
 	}
 }
 
-// areRowNames reports whether every row has one cell more than the header, and begins with a row name. Row names
-// are distinct: quoted texts, other texts, or row numbers. If the last cell of every row is empty, the rows end
-// with a superfluous delimiter instead.
+// areRowNames reports whether every row has one cell more than the header, and begins with a row name. Row names are
+// distinct: quoted cells, texts that are not numbers, or row numbers. If the last cell of every row is empty, the
+// additional cell is due to a superfluous delimiter, and the result is false.
 func areRowNames(records []record) bool {
 	header, rows := records[0].cells, records[1:]
 	empty, quoted, numbers := true, true, false

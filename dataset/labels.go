@@ -37,8 +37,8 @@ func (e *Encoder) learnLabels(t *Table, anyLabels bool) error {
 	return err
 }
 
-// labelsRule returns the rule that a target with the given distinct labels violates, or "": numbers must be
-// integers, and more than 20 labels need on average two rows, or ten if they are numbers. See Rules.AnyLabels.
+// labelsRule returns the rule that a target with the given distinct labels violates, or "". Numbers must be integers.
+// More than 20 labels need on average two rows each, or ten if they are numbers. See Rules.AnyLabels.
 func labelsRule(labels []string, rows int, texts, anyLabels bool) string {
 	rowsPerClass := 10
 	if texts {

@@ -354,8 +354,8 @@ func TestCheckLabels(t *testing.T) {
 	}
 }
 
-// TestScoredBlocksAreScoredTargets checks that unknown classes get the same indices and labels if a file is read at
-// once and in parts.
+// TestScoredBlocksAreScoredTargets checks that unknown classes get the same indices and labels whether a file is read
+// at once or in parts.
 func TestScoredBlocksAreScoredTargets(t *testing.T) {
 	const rows = 40000
 	pad := strings.Repeat("0", 80) // with these zeros the file has 4 parts of 1 MiB

@@ -80,7 +80,7 @@ func readMarket(in *input) (*Table, error) {
 	return in.t, in.t.setTriples(m.entries, int(m.columns), in.allowance)
 }
 
-// mirror adds the upper triangle of a symmetric matrix.
+// mirror adds the upper triangle of a symmetric matrix whose lower triangle is in the file.
 func (m *marketReader) mirror() {
 	e := &m.entries
 	for k := range len(e.values) {

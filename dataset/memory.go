@@ -56,8 +56,8 @@ func (a *allowance) rule() string {
 	return fmt.Sprintf("takes more than its limit of %.1f MiB of memory: {use fewer rows or columns|$memory}", float64(a.limit)/(1<<20))
 }
 
-// A growth holds the bytes of lists while they grow: the size of all lists, and the size maxOld of the largest old
-// array, which exists until its elements have been copied.
+// A growth sums the sizes in bytes of lists that grow. maxOld is the size of the largest array to be replaced, which
+// exists until its elements have been copied.
 type growth struct{ size, maxOld int64 }
 
 // list adds to g a list with elements of width bytes, to which `added` elements are appended. If it must be
@@ -96,8 +96,8 @@ func (a *allowance) capacityFor(low, high int, lists func(g *growth, capacity in
 	return capacity, capacity >= low
 }
 
-// recordReplaced records that a list of oldBytes was copied to one of newBytes. If old lists may take more than a
-// twentieth of the limit, it runs the garbage collector.
+// recordReplaced records that a list of oldBytes bytes was copied to a list of newBytes bytes. If old lists may take
+// more than a twentieth of the limit, it runs the garbage collector.
 func (a *allowance) recordReplaced(oldBytes, newBytes int64) {
 	if a.limit == 0 || oldBytes == newBytes {
 		return
@@ -123,7 +123,7 @@ func (a *allowance) pendingBytes(partCount int, size int64) int64 {
 	return int64(min(partCount, 2*a.workers()+1)) * size
 }
 
-// listBytes returns the memory of the lists in a column with an element for each row.
+// listBytes returns the memory of the lists of a column that have one element for each row.
 func (c *column) listBytes() int64 { return 8*int64(cap(c.numbers)) + 4*int64(cap(c.codes)) }
 
 // size returns the approximate memory of a column that does not refer to the cells of a file.

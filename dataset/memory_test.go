@@ -180,9 +180,8 @@ func TestReadingObeysMemory(t *testing.T) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 			oneLine(t, err)
-			// All arrays of a buffer that doubles have at most twice the size of the last array, and all arrays of
-			// a slice that grows by a quarter at most five times. A block of 1 MiB of text has at most 2¹⁷ numbers
-			// of 8 bytes.
+			// A buffer that doubles allocates at most twice its final size in total, and a slice that grows by a
+			// quarter at most five times its final size. A block of 1 MiB of text has at most 2¹⁷ numbers of 8 bytes.
 			allocated := after.TotalAlloc - before.TotalAlloc
 			t.Logf("%.1f MiB allocated", float64(allocated)/(1<<20))
 			if allocated > (2+5+1)*limit+8<<20 {

@@ -119,7 +119,7 @@ func TestNAValues(t *testing.T) {
 	}
 }
 
-// TestNAValuesOfOldModels checks that for a model without texts of missing cells NA is a category, and ? a missing
+// TestNAValuesOfOldModels checks a model without a list of texts of missing cells: NA is a category, and ? is a missing
 // number.
 func TestNAValuesOfOldModels(t *testing.T) {
 	var e dataset.Encoder

@@ -70,8 +70,8 @@ func (n *Number) feature(v float64) float64 {
 	return v / n.Scale
 }
 
-// numberOf learns the encoding of numbers, of which NaN are missing cells. rule is the rule that they violate, or
-// "". weights may be nil.
+// numberOf learns the encoding of a column of numbers, in which NaN is a missing cell. rule is the rule that the column
+// violates, or "". weights may be nil.
 func numberOf(values, weights []float64, standardize bool) (n *Number, rule string) {
 	m := momentsOf(values, weights)
 	fill, _ := m.median(values, weights)

@@ -45,9 +45,9 @@ func (r *ObjectReader) Width() int {
 	return r.width
 }
 
-// Read sets x, which has Width elements, to the features of the row in a JSON object, and reports whether it
-// could. Each column must occur once, with no other key. A number must be a JSON number of at most 19 digits, and
-// a category a string without escapes. For any other row, use FromRows and Features.
+// Read sets x, which has Width elements, to the features of the row in a JSON object. Each column must occur once, with
+// no other key. A number must be a JSON number of at most 19 digits, and a category a string without escapes. For any
+// other row, Read returns false; use FromRows and Features.
 func (r *ObjectReader) Read(x []float64, object []byte) bool {
 	b := skipBlanks(object)
 	if r == nil || len(b) == 0 || b[0] != '{' {

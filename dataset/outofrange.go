@@ -20,12 +20,12 @@ type OutOfRange struct {
 }
 
 // OutOfRange counts, for each input, the rows of x whose number is below Low or above High by more than
-// OutOfRangeFactor·(High − Low). x is a result of Features or Stream.Blocks. The argument list is nil or the result
-// of an earlier call, to which OutOfRange adds the counts. The result has one entry for each input, with Rows 0 if
-// no row is far outside.
+// OutOfRangeFactor·(High − Low). x is a result of Features or Stream.Blocks. The argument list is nil or the result of
+// an earlier call, to which OutOfRange adds the counts. The result has one entry for each input, also if its count Rows
+// is 0.
 //
-// The width High − Low is at least 1000·ε·max(|Low|, |High|), with ε = 2⁻⁵², so that rounding is not reported for
-// a constant column. A column that was 0 in every training row is not reported.
+// The difference High − Low counts as at least 1000·ε·max(|Low|, |High|), with ε = 2⁻⁵², so that rounding errors in a
+// constant column are not reported. A column that was 0 in every training row is not reported.
 func (e *Encoder) OutOfRange(list []OutOfRange, x mat.Matrix) []OutOfRange {
 	rows, width := x.Dims()
 	if list == nil {

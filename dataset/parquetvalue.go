@@ -472,7 +472,7 @@ func bitsAt(b []byte, start, width int) uint64 {
 }
 
 // deltas reads n numbers in the encoding DELTA_BINARY_PACKED. A block stores its smallest difference of adjacent
-// numbers, and the bits by which each difference exceeds it.
+// numbers, and the excess of each difference over the smallest.
 func deltas(b []byte, n int) (out []int64, rest []byte, ok bool) {
 	invalid := false
 	next := func() uint64 {

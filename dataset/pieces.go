@@ -156,9 +156,9 @@ func (p *pass) close() {
 	}
 }
 
-// runOrdered calls next for each part until it returns io.EOF, decodes the parts on the given number of workers,
-// and calls use with the results in order, on the caller's goroutine. It returns the first error in the order of
-// the parts, after all its goroutines have ended.
+// runOrdered calls the function next for each part until it returns io.EOF, decodes the parts on the given number of
+// workers, and calls the function use with the results in order, on the caller's goroutine. It returns the first error
+// in the order of the parts, after all its goroutines have ended.
 func runOrdered[P, R any](ctx context.Context, workers int, next func() (P, error), decode func(P) (R, error), use func(R) error) error {
 	type result struct {
 		r   R

@@ -65,7 +65,7 @@ func TestPenguins(t *testing.T) {
 		}
 		n := float64(len(column))
 		mean, sd := stat.PopMeanStdDev(column, nil)
-		// A feature has a magnitude of at most 3 and two rounding errors, and its mean and scale have at most n.
+		// The features, of magnitude at most 3, have two rounding errors each; sums of n features have at most n more.
 		if tol := 2 * (n + 2) * 3 * 0x1p-53; math.Abs(mean) > tol || math.Abs(sd-1) > tol {
 			t.Errorf("%s has mean %g and standard deviation 1%+g, allowed %g", name, mean, sd-1, tol)
 		}

@@ -57,8 +57,8 @@ func nonEmpty(name string) []string {
 	return []string{name}
 }
 
-// Select returns the result of Table.Select for a table with the rules r. Of the kernel values of a Gram matrix it
-// keeps only the columns with the selected rows. A Gram matrix that is not square is an error.
+// Select returns the result of Table.Select for a table with the rules r. From a Gram matrix it also selects the
+// columns of these rows. A Gram matrix that is not square is an error.
 func (r Rules) Select(t *Table, rows []int) (*Table, error) {
 	s := t.selectRows(rows)
 	if !r.Gram {

@@ -93,8 +93,7 @@ func TestWeightsAreRepetitions(t *testing.T) {
 					}
 					continue
 				}
-				// The tolerance allows a rounding error for each number of sums of up to 2n numbers of magnitude
-				// size.
+				// The tolerance allows one rounding error for each term of a sum of up to 2n numbers.
 				size := math.Abs(in.Number.Mean) + in.Number.Scale
 				tol := 0x1p-52 * 2 * float64(2*n) * size
 				fill := in.Number.Fill == got.Number.Fill

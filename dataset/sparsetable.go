@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/host"
 )
 
-// maxSparseFeatures is the maximum number of features of a sparse table. More than MaxFeatures need Encoder.Sparse.
+// maxSparseFeatures is the maximum number of features of a sparse table. A dense matrix has at most MaxFeatures.
 const maxSparseFeatures = 1 << 24
 
 // csr holds the features of a sparse table. All values are finite and nonzero.

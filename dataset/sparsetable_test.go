@@ -269,8 +269,8 @@ func TestWideSparseTable(t *testing.T) {
 	}
 }
 
-// TestSparseTablesOfOtherRows checks that in later tables indices beyond the last feature are ignored, absent
-// columns are 0, and columns of a dense table are found by their names.
+// TestSparseTablesOfOtherRows encodes other tables than the training table. It checks that indices beyond the last
+// feature are ignored, absent columns are 0, and columns of a dense table are found by their names.
 func TestSparseTablesOfOtherRows(t *testing.T) {
 	text, _ := sparseTable(8, 100, 70, 0.1, 1)
 	train, err := dataset.Read(file(t, "a.libsvm", text), nil)

@@ -121,8 +121,8 @@ var numeral = func() *regexp.Regexp {
 	return regexp.MustCompile(`^(\(?)` + space + `([-+]?` + space + `)` + prefix + space + `([-+]?)(` + space + `)` + body + `([eEdD][-+]?[0-9]+|)` + space + suffix + space + `(-?)` + space + `(\)?)$`)
 }()
 
-// parseSpelling parses a trimmed cell as a number with the marks m. normalized is the number in plain spelling. For
-// a number in an unsupported spelling it is "", and rule says what to do. Both are "" if the cell is not a number.
+// parseSpelling parses a trimmed cell as a number with the marks m. normalized is the number in plain spelling. If the
+// spelling is unsupported, normalized is "" and rule says what to do. Both are "" if the cell is not a number.
 func (m marks) parseSpelling(s string) (normalized, rule string) {
 	s, ok := ascii(s)
 	if !ok {
@@ -173,8 +173,8 @@ var spellings = []marks{newMarks('.', ','), newMarks(',', 0), newMarks(',', '.')
 // markNames maps a mark to the value of a parameter that advice proposes.
 var markNames = map[byte]string{'.': "point", ',': "comma", ' ': "space"}
 
-// advice returns an error text that proposes marks with which a cell is a number. body is the part of the cell with
-// digits and marks.
+// advice returns an error text that proposes a decimal mark and a thousands mark with which a cell is a number. body is
+// the part of the cell that consists of digits and marks.
 func (m marks) advice(sign, body, exponent string) string {
 	var best, numbers []string
 	fewest := 3

@@ -276,7 +276,7 @@ func TestDecimalCommaIsDetected(t *testing.T) {
 			continue
 		}
 		checkStream(t, f, dataset.Rules{Targets: []string{"y"}}, 1)
-		// The encoder stores the mark, so that later tables need no semicolons.
+		// The encoder stores the detected decimal mark, which then also applies to files without semicolons.
 		e := learn(t, table, dataset.Rules{Targets: []string{"y"}})
 		if (e.Decimal == ",") != (c.notice != "") {
 			t.Errorf("%q: the encoder has the mark %q", c.text, e.Decimal)

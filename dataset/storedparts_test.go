@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A faultyDisk reads from data. It returns an error at the offset that its field fails contains.
+// A faultyDisk reads from data. Reading the byte at offset fails is an error.
 type faultyDisk struct {
 	data  []byte
 	fails int64

@@ -154,8 +154,8 @@ func (s *Stream) EachBlock(ctx context.Context, e *Encoder, rows int, keyed bool
 	return s.eachBlock(ctx, e, rows, passRules{keyed: keyed}, use)
 }
 
-// ScoredBlocks does the work of EachBlock for targets that will be compared with predictions. A class that the
-// training table lacks has the index of Encoder.ScoredTargets. The result classes lists the labels of all indices.
+// ScoredBlocks does the work of EachBlock for targets that will be compared with predictions. A class that the training
+// table lacks has the same index as in Encoder.ScoredTargets. ScoredBlocks returns the labels of all indices.
 func (s *Stream) ScoredBlocks(ctx context.Context, e *Encoder, rows int, use func(x, y *mat.Dense, weights []float64, keys []uint64) error) (classes []string, err error) {
 	var open *classifier
 	if e.Labels != nil {
@@ -272,7 +272,7 @@ func (s *Stream) fill(ctx context.Context, p *pass, e *Encoder, f *blockFiller) 
 	return f.end(ctx)
 }
 
-// A block collects encoded rows until a filler has filled its arrays.
+// A block holds encoded rows. A blockFiller fills it.
 type block struct {
 	x, y, weights []float64
 	keys          []uint64

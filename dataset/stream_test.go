@@ -428,8 +428,8 @@ func TestStreamChanged(t *testing.T) {
 	}
 }
 
-// TestStreamStops checks that a pass, with all its goroutines, ends soon after its context is canceled or use
-// returns an error.
+// TestStreamStops checks that a pass, with all its goroutines, ends soon after its context is canceled or the function
+// use returns an error.
 func TestStreamStops(t *testing.T) {
 	var b bytes.Buffer
 	b.WriteString("x,y\n")

@@ -417,7 +417,7 @@ func (s *columnSummary) check(t *Table, name string, rows int64, r Rules) error 
 	return nil
 }
 
-// textError returns the error for a column with texts as features, or nil. declared makes numbers categories too.
+// textError returns the error, or nil, for a column of features with texts. If declared is set, numbers are categories.
 func (s *columnSummary) textError(t *Table, name string, rows int64, declared bool) error {
 	distinct, present := len(s.Counts), int64(0)
 	for _, n := range s.Kinds[number:] {
@@ -452,9 +452,9 @@ func (s *columnSummary) textError(t *Table, name string, rows int64, declared bo
 	return nil
 }
 
-// textsAreErrors reports whether the texts in a column are errors among numbers, not categories: they have neither
-// a letter nor a digit and do not outnumber the numbers, they are at most a tenth of the cells, or there is one
-// text, without a digit, beside two or more numbers.
+// textsAreErrors reports whether the texts in a column are probably errors among numbers, not categories. This is so if
+// no text has a letter or a digit and there are at least as many numbers, if the texts are at most a tenth of the
+// cells, or if the only text has no digit and there are at least two numbers.
 func (s *columnSummary) textsAreErrors() bool {
 	texts, numbers := s.Kinds[text], s.Kinds[number]
 	return texts > 0 && (!s.Words && texts <= numbers || 10*texts <= texts+numbers || texts == 1 && !s.Digits && numbers >= 2)
@@ -491,7 +491,7 @@ func (s *columnSummary) numbers() (sum total, median float64, ok bool) {
 	return sum, median, ok
 }
 
-// A total holds sums of numbers that, rounded to float64, do not depend on the order of the numbers.
+// A total holds sums of numbers. Rounded to float64, the sums do not depend on the order of the numbers.
 type total struct {
 	N, Low, High float64
 	Sum, Squares big.Float // Σ wv and Σ wv² over numbers v with weights w
@@ -653,8 +653,8 @@ func (s *Summary) column(name string) *columnSummary {
 	return c
 }
 
-// check returns an error about a target or a feature that further rows cannot repair, or nil. In sparse tables, a
-// missing target may occur in further rows, unless complete is set.
+// check returns an error about a target or a feature that further rows cannot correct, or nil. In a sparse table, a
+// missing target may occur in further rows; it is an error only if complete is set.
 func (s *Summary) check(t *Table, r Rules, complete bool) error {
 	for _, name := range r.Targets {
 		c := s.column(name)
@@ -687,10 +687,10 @@ func (s *Summary) OnlyTexts(name string) bool {
 	return c != nil && c.Kinds[text] > 0 && c.Kinds[number]+c.Kinds[notFinite]+c.Kinds[outOfRange]+c.Kinds[otherSpelling] == 0
 }
 
-// Encoder returns the encoder that Learn would learn from all rows with the rules r, up to rounding. r must not
-// name a weight column. sample returns the numbers of a column in a sample of the rows, with NaN for a missing
-// cell; it determines the median of a column with more than MaxCategories distinct numbers. source is the name of
-// the table in errors, and d is its dialect. In an error about a cell, Offset is the argument from of Add.
+// Encoder returns the encoder that Learn would learn from all rows with the rules r, up to rounding. r must not name a
+// weight column. sample returns the numbers of a column in a sample of the rows, with NaN for a missing cell; it
+// determines the median of a column with more than MaxCategories distinct numbers. source is the name of the table in
+// errors, and d is its dialect. In an error about a cell, Offset is the byte offset that was given to Add.
 func (s *Summary) Encoder(source string, d Dialect, r Rules, sample func(name string) []float64) (*Encoder, error) {
 	if s == nil {
 		return nil, errNoSummary

@@ -56,9 +56,9 @@ func throughGob(t *testing.T, s *dataset.Summary) *dataset.Summary {
 	return decoded
 }
 
-// TestSummariesMergeInAnyOrder checks that summaries merged in random pairs, some after encoding and decoding,
-// give an encoder with the same bits, and compares two columns with closed forms: offset is 10¹² + i for i < n,
-// and huge has nine numbers v for each number −v.
+// TestSummariesMergeInAnyOrder merges summaries in random order, some after encoding and decoding. It checks that the
+// encoders have the same bits, and compares two columns with closed forms: offset is 10¹² + i for i < n, and huge has
+// nine numbers v for each number −v.
 func TestSummariesMergeInAnyOrder(t *testing.T) {
 	const seed = 29
 	t.Logf("seed %d", seed)
@@ -95,8 +95,8 @@ func TestSummariesMergeInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestSummaryNamesTheFirstFault checks that the error is about the first wrong cell of a column, in any order of
-// the tables, with the byte offset at which its line numbers begin.
+// TestSummaryNamesTheFirstFault checks that the error is about the first wrong cell of the file, in whatever order its
+// parts were added, and that the error has the byte offset of the part.
 func TestSummaryNamesTheFirstFault(t *testing.T) {
 	read := func(text string) *dataset.Table {
 		table, err := dataset.Dialect{}.ReadLines([]byte("x,y\n"), strings.NewReader(text))

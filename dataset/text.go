@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// alwaysCategories is the number of distinct texts up to which they are categories for any number of rows.
+// alwaysCategories is the maximum number of distinct texts that are categories whatever the number of rows.
 const alwaysCategories = 20
 
 // firstOf returns the first row in which the cell of a coded column has the kind k, or −1.

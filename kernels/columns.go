@@ -126,8 +126,8 @@ func (k Columns) derive(c *compiler, i int) {
 	k.restrict(c, func(c *compiler) { k.Kernel.derive(c, i) })
 }
 
-// deriveStat appends the code of ∂k/∂s: the sum over the statistics of Kernel whose restriction to the columns
-// equals s.
+// deriveStat appends the code of ∂k/∂s. It is the sum of the derivatives of Kernel with respect to its statistics that
+// equal s after restriction to the columns.
 func (k Columns) deriveStat(c *compiler, s Stat) {
 	terms := 0
 	for _, inner := range Compile(k.Kernel).Stats {
@@ -143,8 +143,7 @@ func (k Columns) deriveStat(c *compiler, s Stat) {
 
 func (k Columns) bounded() bool { return k.Kernel.bounded() }
 
-// restricted returns the statistic of points with all features that equals the statistic s of the given columns of
-// these points.
+// restricted returns the statistic of complete points that equals the statistic s of the given columns of the points.
 func (s Stat) restricted(columns []int) Stat {
 	if s.Kind.OnePoint() {
 		s.Of = Columns{columns, s.Of}

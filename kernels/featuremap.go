@@ -56,7 +56,7 @@ func (f *FeatureMap) Dim() int {
 	return f.m.dim()
 }
 
-// Apply writes φ(x) to dst, which must have Dim elements. It panics if dst or x has the wrong length.
+// Apply sets dst, which must have Dim elements, to the feature vector φ(x). It panics if dst or x has the wrong length.
 func (f *FeatureMap) Apply(dst, x []float64) {
 	if f == nil || f.m == nil {
 		panic("kernels: FeatureMap.Apply: the map was not made by NewFeatureMap")
@@ -186,7 +186,7 @@ func newPowers(k Polynomial, d int) powers {
 	if k.C == 0 {
 		p.from = begin
 	}
-	// The square of a coefficient contains p!/((p−q)! Πe!) = choices·orders, with p, q and e as in FeatureMap.
+	// The square of a coefficient contains choices·orders = p!/((p−q)! e_1! … e_d!), with the symbols of FeatureMap.
 	degree, choices := 0, 1.0
 	for i := range p.list {
 		q := &p.list[i]

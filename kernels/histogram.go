@@ -136,8 +136,8 @@ func (e overflow) Unwrap() error { return e.error }
 
 func (overflow) Is(target error) bool { return target == ErrOverflow }
 
-// inRange rejects a point x unless its distance to every other accepted point z is finite: ‖x−z‖² ≤ 2‖x‖² + 2‖z‖²
-// and ‖x−z‖₁ ≤ ‖x‖₁ + ‖z‖₁.
+// inRange rejects a point x if its norm is so large that the distance to another accepted point z could overflow. The
+// distances are bounded by ‖x−z‖² ≤ 2‖x‖² + 2‖z‖² and ‖x−z‖₁ ≤ ‖x‖₁ + ‖z‖₁.
 func (s Stat) inRange(_ int, x SparsePoint[float64]) error {
 	sum, limit := 0.0, math.MaxFloat64/4
 	if s.Kind == L1 {

@@ -206,7 +206,7 @@ func TestClosedForms(t *testing.T) {
 		{kernels.SincLimit{}, func(x, z []float64) float64 {
 			sum := 0.0
 			for p := range x {
-				// (sin 2a)/Δ = 2 sin a cos a/Δ
+				// With a = π(z_p − x_p), the numerator is sin 2a = 2 sin a cos a.
 				if d := z[p] - x[p]; d == 0 {
 					sum += 2 * math.Pi
 				} else {

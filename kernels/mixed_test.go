@@ -56,7 +56,7 @@ func TestMixedDerivatives(t *testing.T) {
 					}
 					return dx[p]
 				}
-				// The tolerance is the change of the difference when the step is halved.
+				// The tolerance is the change of the difference quotient when the step is halved, and rounding errors.
 				difference := func(h float64) float64 { return (value(h) - value(-h)) / (2 * h) }
 				estimate, coarse := difference(step), difference(2*step)
 				size := max(math.Abs(value(step)), math.Abs(value(-step)), math.Abs(estimate), 1)

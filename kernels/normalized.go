@@ -55,8 +55,8 @@ func (k Normalized) derive(c *compiler, i int) {
 	c.binary(Add)
 }
 
-// deriveStat appends the code of the derivative of k(x,z) r_x r_z with respect to s. Here r_x = 1/√k(x,x) and r_z =
-// 1/√k(z,z), and s is one of these two or a statistic of k.
+// deriveStat appends the code of the derivative of k(x,z) r_x r_z with respect to s, where r_x = 1/√k(x,x), r_z =
+// 1/√k(z,z), and s is r_x, r_z or a statistic of k.
 func (k Normalized) deriveStat(c *compiler, s Stat) {
 	terms := 0
 	add := func() {

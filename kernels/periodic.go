@@ -55,9 +55,9 @@ func (k CosineSeries) frequencies() []float64 {
 	return f
 }
 
-// SincLimit is k(x, z) = Σ_p sin(2πΔ_p)/Δ_p with Δ = x − z, with the term 2π where Δ_p is 0. It is the limit of
-// CosineSeries divided by L/2π for L → ∞. Up to a factor it is the Fourier transform of the indicator function of
-// [−2π, 2π], and therefore positive semi-definite by Bochner's theorem.
+// SincLimit is k(x, z) = Σ_p sin(2πΔ_p)/Δ_p with Δ = x − z, with the term 2π where Δ_p is 0. It is the limit for L → ∞
+// of CosineSeries divided by L/2π. Each term is, up to a factor, the Fourier transform of the indicator function of
+// [−2π, 2π] at Δ_p, and therefore positive semi-definite by Bochner's theorem.
 type SincLimit struct{}
 
 func (SincLimit) String() string            { return "sinc()" }

@@ -53,8 +53,8 @@ func (s Stat) TermGradient(p int, x, z float64) (dx, dz float64) {
 	return dx, -dx
 }
 
-// sincDerivative returns (2πΔ cos 2πΔ − sin 2πΔ)/Δ², the derivative of sin(2πΔ)/Δ. For |2πΔ| < 1/64, where the
-// numerator cancels, it uses the series (2π)³ (−Δ/3 + (2π)²Δ³/30 − (2π)⁴Δ⁵/840), with a relative error below 2⁻⁵⁰.
+// sincDerivative returns the derivative (2πΔ cos 2πΔ − sin 2πΔ)/Δ² of sin(2πΔ)/Δ at Δ = diff. For |2πΔ| < 1/64, where
+// the numerator cancels, it uses the series (2π)³ (−Δ/3 + (2π)²Δ³/30 − (2π)⁴Δ⁵/840), with a relative error below 2⁻⁵⁰.
 func sincDerivative(diff float64) float64 {
 	const w = 2 * math.Pi
 	a := w * diff

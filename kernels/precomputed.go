@@ -93,7 +93,7 @@ func entry(x, z []float64) float64 {
 // notGram is the advice in errors for points that are probably rows of a Gram matrix.
 const notGram = "; the rows of a Gram matrix become points by TrainingPoints"
 
-// precomputedPoint checks a point's number and, for a training object, that both its values k(a, a) are equal.
+// precomputedPoint checks the number of a point, and that the two values k(a, a) of a training object a are equal.
 func precomputedPoint(x []float64) error {
 	if err := (Precomputed{}).Check(len(x)); err != nil {
 		return err

@@ -167,7 +167,7 @@ func (k RationalQuadratic) base(c *compiler) {
 	c.unary(Instr{Op: Affine, A: 0.5 / k.A / k.Sigma / k.Sigma, B: 1})
 }
 
-// power appends the code of t^exponent; base defines t.
+// power appends the code of t^exponent with t = 1 + ‖x−z‖²/2aσ².
 func (k RationalQuadratic) power(c *compiler, exponent float64) {
 	k.base(c)
 	c.unary(Instr{Op: Pow, A: exponent})
@@ -181,8 +181,8 @@ func (k RationalQuadratic) with(values []float64) Kernel {
 	return RationalQuadratic{A: values[0], Sigma: values[1]}
 }
 
-// derive appends the code of a derivative, with t as in base: a t^−a (1 − 1/t − ln t) with respect to ln a, and
-// t^(−a−1) ‖x−z‖²/σ² with respect to ln σ.
+// derive appends the code of a derivative. With t = 1 + ‖x−z‖²/2aσ², it is a t^−a (1 − 1/t − ln t) with respect to ln
+// a, and t^(−a−1) ‖x−z‖²/σ² with respect to ln σ.
 func (k RationalQuadratic) derive(c *compiler, i int) {
 	if i == 1 {
 		k.power(c, -k.A-1)
@@ -200,7 +200,7 @@ func (k RationalQuadratic) derive(c *compiler, i int) {
 	c.binary(Mul)
 }
 
-// deriveStat appends the code of −t^(−a−1)/(2σ²), with t as in base.
+// deriveStat appends the code of −t^(−a−1)/(2σ²) with t = 1 + ‖x−z‖²/2aσ².
 func (k RationalQuadratic) deriveStat(c *compiler, _ Stat) {
 	k.power(c, -k.A-1)
 	c.unary(Instr{Op: Affine, A: -0.5 / k.Sigma / k.Sigma})
@@ -219,7 +219,7 @@ type Matern struct {
 	Nu, Sigma float64
 }
 
-// maternNames are the texts of the three kernels with a closed form.
+// maternNames maps Nu to the name of a Matérn kernel with a closed form.
 var maternNames = map[float64]string{0.5: "exponential", 1.5: "matern32", 2.5: "matern52"}
 
 const maternRule = "0.5, 1.5 or 2.5"
@@ -243,7 +243,7 @@ func (k Matern) Check(int) error {
 func (k Matern) IsPSD() bool { return k.Check(-1) == nil }
 
 func (k Matern) compile(c *compiler) {
-	// With s = √(2ν) r, exp(−s) is multiplied by 1, 1 + s, or 1 + s + s²/3 = 1 + √5 r + 5r²/3.
+	// With s = √(2ν)‖x−z‖/σ, exp(−s) is multiplied by 1, 1 + s or 1 + s + s²/3 for ν = 1/2, 3/2 or 5/2.
 	k.distance(c)
 	c.unary(Instr{Op: Affine, A: -1})
 	c.unary(Instr{Op: Exp})
@@ -262,7 +262,7 @@ func (k Matern) compile(c *compiler) {
 	c.binary(Mul)
 }
 
-// distance appends the code of s = √(2ν) r.
+// distance appends the code of s = √(2ν)‖x−z‖/σ.
 func (k Matern) distance(c *compiler) {
 	c.load(Stat{Kind: SqDist})
 	c.unary(Instr{Op: Sqrt})
@@ -292,8 +292,8 @@ func (k Matern) derive(c *compiler, _ int) {
 	}
 }
 
-// deriveStat appends the code of the derivative with respect to ‖x−z‖². It is dk/ds · ν/(σ²s) with
-// s = √(2ν) r; for Nu = 1/2, 3/2 and 5/2:
+// deriveStat appends the code of the derivative with respect to ‖x−z‖². For ν = 1/2, 3/2 and 5/2, with s =
+// √(2ν)‖x−z‖/σ, it is:
 //
 //	−exp(−s)/2σ²s   −3 exp(−s)/2σ²   −5 (1+s) exp(−s)/6σ²
 func (k Matern) deriveStat(c *compiler, _ Stat) {

@@ -47,8 +47,8 @@ func TestEvalSparseIsEval(t *testing.T) {
 				}
 			}
 			got, want := kernels.EvalSparse(s, d, sx, sz), s.Eval(x, z)
-			// EvalSparse adds the terms of all features that are 0 in both points as one product. The difference is
-			// at most d roundings of numbers up to the sum of the absolute values of all terms.
+			// EvalSparse adds the terms of all features that are 0 in both points as one product, and Eval one by one.
+			// The results differ by at most d roundings of a sum of d terms of up to 2π.
 			limit := 0.0
 			if s.Kind == kernels.CosSum || s.Kind == kernels.Sinc {
 				limit = d * 0x1p-53 * d * 2 * math.Pi

@@ -14,8 +14,7 @@ const (
 	Dot    StatKind = iota // xᵀz
 	SqDist                 // ‖x−z‖² = Σ (x_p−z_p)²; on every device this is ≥ 0, and 0 for equal points
 	L1                     // ‖x−z‖₁ = Σ |x_p−z_p|
-	// CosSum is Σ_p Σ_w cos(w(x_p−z_p)) over the frequencies w of the Stat, the inner product of the features (cos
-	// wx_p, sin wx_p), over all p and w, of x and of z.
+	// CosSum is Σ_p Σ_w cos(w(x_p−z_p)) over the features p and the frequencies w in Stat.Freqs.
 	CosSum
 	SinSum // Σ_p Σ_w w(x_p−z_p) sin(w(x_p−z_p))
 	Sinc   // Σ_p sin(2πΔ)/Δ with Δ = x_p−z_p, and 2π where Δ is 0

@@ -51,8 +51,8 @@ func (k StatDerivative) Check(d int) error {
 	return nil
 }
 
-// Bounded reports whether ∂k/∂s is finite where points coincide. It is false for kernels that contain the
-// exponential kernel, and for the zero value.
+// Bounded reports whether the derivative is finite where x = z. It is false for kernels that contain the exponential
+// kernel, and for the zero value.
 func (k StatDerivative) Bounded() bool { return k.kernel != nil && k.kernel.bounded() }
 
 func (StatDerivative) IsPSD() bool             { return false }
@@ -79,7 +79,7 @@ func deriveStat(c *compiler, k Kernel, s Stat) {
 	k.deriveStat(c, s)
 }
 
-// pushOne appends the code of the constant 1, which is ∂k/∂s of a kernel k = s.
+// pushOne appends the constant 1, the derivative of a kernel that equals a statistic with respect to this statistic.
 func (c *compiler) pushOne() { c.push(Instr{Op: Const, A: 1}) }
 
 // depends reports whether k's program loads s.

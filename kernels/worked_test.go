@@ -63,7 +63,7 @@ func TestWorkedQuadraticMaps(t *testing.T) {
 	}
 }
 
-// TestWorkedQuadraticCost checks that a quadratic kernel takes 1,001 multiplications for 1,000 features, whose
+// TestWorkedQuadraticCost checks that a quadratic kernel of 1,000 features takes 1,001 multiplications, although its
 // feature map has 500,500 products x_i x_j, i ≤ j.
 func TestWorkedQuadraticCost(t *testing.T) {
 	const d = 1000

@@ -14,7 +14,7 @@ type grams struct {
 	starts []int // starts of the characters or words in text, and the end of text
 }
 
-// forEach calls yield with each n-gram of a document, which may share memory with a longer string.
+// forEach calls yield with each n-gram of a document. An n-gram may share memory with a longer string.
 func (g *grams) forEach(document string, yield func(gram string)) {
 	g.text, g.starts = g.text[:0], g.starts[:0]
 	if g.KeepCase {

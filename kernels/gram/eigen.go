@@ -110,8 +110,9 @@ func (e *Eigen) Negative() int {
 	return n
 }
 
-// Features returns the coordinates of the sample along its principal axes in feature space: UΛ^½, n × Rank,
-// without the columns with λ ≤ Tolerance. The inner products of its rows are the elements of K.
+// Features returns the coordinates of the sample along its principal axes in feature space: the n × Rank matrix of the
+// eigenvectors times the roots of their eigenvalues, without eigenvalues up to Tolerance. The inner products of its
+// rows are then the elements of K.
 func (e *Eigen) Features() host.Matrix[float64] {
 	n, r := len(e.Values), e.Rank()
 	out := host.New[float64](n, r)
@@ -123,8 +124,8 @@ func (e *Eigen) Features() host.Matrix[float64] {
 	return out
 }
 
-// Extend returns the coordinates of m other points along the axes of Features, m × Rank. Each row of k holds the
-// kernel values of one point with the sample. The point is projected onto the span of the sample in feature space.
+// Extend returns the coordinates of m other points along the axes of Features, an m × Rank matrix. Each row of k holds
+// the kernel values of one point with the sample. Points are projected onto the span of the sample in feature space.
 func (e *Eigen) Extend(k mat.Matrix) (host.Matrix[float64], error) {
 	if e == nil {
 		return host.Matrix[float64]{}, errors.New("gram: extend: there is no decomposition")

@@ -89,9 +89,9 @@ type Centering struct {
 	mean float64   // mean of all of K
 }
 
-// Center replaces K, a *mat.Dense or a host.Matrix, by the Gram matrix of φ(x) − mean φ (Schölkopf, Smola and
-// Müller 1998, Nonlinear component analysis as a kernel eigenvalue problem, appendix A). The returned Centering
-// centers other points.
+// Center replaces a Gram matrix, a *mat.Dense or a host.Matrix, by the Gram matrix of the feature vectors minus their
+// mean (Schölkopf, Smola and Müller 1998, Nonlinear component analysis as a kernel eigenvalue problem, appendix A). The
+// returned Centering centers the kernel values of other points.
 func Center(gram mat.Matrix) (Centering, error) {
 	k, err := writable(gram)
 	if err == nil {
@@ -126,8 +126,8 @@ func writable(k mat.Matrix) (host.Matrix[float64], error) {
 	return hostOf("center", k)
 }
 
-// Cross centers in place the kernel values of other points with the sample. The values are a
-// *mat.Dense or a host.Matrix with one row per point.
+// Cross centers the kernel values of other points with the points of the sample, in place. The values are a *mat.Dense
+// or a host.Matrix with one row per other point.
 func (c Centering) Cross(cross mat.Matrix) error {
 	k, err := writable(cross)
 	if err != nil {
@@ -151,6 +151,6 @@ func (c Centering) Cross(cross mat.Matrix) error {
 // unit is the unit roundoff, half the distance from 1 to the next larger float64.
 const unit = 0x1p-53
 
-// tolerance bounds the amount by which rounding can move an eigenvalue below zero: a small multiple of n·unit·‖K‖
-// (Golub and Van Loan 2013, Matrix Computations, section 8.3.5).
+// tolerance bounds the amount by which rounding can move an eigenvalue of an n×n matrix below zero: a small multiple of
+// n·unit times the largest eigenvalue (Golub and Van Loan 2013, Matrix Computations, section 8.3.5).
 func tolerance(n int, largest float64) float64 { return 16 * float64(n) * unit * math.Abs(largest) }

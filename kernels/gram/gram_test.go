@@ -104,7 +104,7 @@ func TestWorkedCubicMap(t *testing.T) {
 	for i, v := range []float64{19. / 9, -2. / 9, -17. / 9, -2. / 9, 4. / 9, -2. / 9, -17. / 9, -2. / 9, 19. / 9} {
 		checkNear(t, "a centered value", want.Data[i], v, 16*u)
 	}
-	// The centered values are the products of φ(2) − mean φ, (0, 2, 10/3, 8), with φ − mean φ of the three points.
+	// The centered values are the inner products of φ(2) − mean φ = (0, 2, 10/3, 8) with φ(x) − mean φ at the points x.
 	points := host([]float64{-5, 1, 15})
 	if err := c.Cross(points); err != nil {
 		t.Fatal(err)

@@ -128,8 +128,7 @@ func derivativeBound(s kernels.Stat, x, z []float64, p int) float64 {
 	return bound
 }
 
-// smooth reports whether the statistics of one point are differentiable at x, which 1/√k(x, x) is not where k(x, x)
-// = 0.
+// smooth reports whether the statistics of one point, such as 1/√k(x, x), are smooth at x: k(x, x) must not be near 0.
 func smooth(k kernels.Kernel, x []float64) bool {
 	return !slices.ContainsFunc(kernels.Compile(k).Stats, func(s kernels.Stat) bool {
 		return s.Of != nil && (!smooth(s.Of, x) || kernels.Diag(s.Of, x) < 0x1p-10)

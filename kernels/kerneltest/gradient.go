@@ -53,9 +53,9 @@ func checkGradient(t *testing.T, k kernels.Kernel, points [][]float64) {
 				got := kernels.Eval(g, x, z)
 				estimate := (8*(value(m3)-value(m2)) - (value(m4) - value(m1))) / (12 * h)
 				coarse := (8*(value(c3)-value(c2)) - (value(c4) - value(c1))) / (24 * h)
-				// The truncation error of the five-point formula is about 1/15 of the change that doubling the step
-				// causes. Rounding contributes at most 1.5/h times the largest error of a value, because the
-				// absolute coefficients add up to 18/12h. The last term is the error of subnormal numbers.
+				// The truncation error of the five-point formula is less than its change when the step is doubled.
+				// Rounding adds at most 1.5/h times the largest error of a value, because the absolute coefficients add
+				// up to 18/12h. The last term is the error of subnormal numbers.
 				rounding := 1.5 / h * max(Rounding(m1, x, z), Rounding(m4, x, z), Rounding(k, x, z))
 				tol := math.Abs(estimate-coarse) + 2*rounding + Rounding(g, x, z) + 0x1p-1022
 				if !(math.Abs(got-estimate) <= tol) {

@@ -189,8 +189,8 @@ func checkValues(t *testing.T, k kernels.Kernel, points [][]float64) {
 	}
 }
 
-// checkTranslation checks for kernels of x − z that an integer shift of integer points does not change k(x, z), and
-// that k(x, x) is constant. Statistics with a Scale are excluded, because they are rounded.
+// checkTranslation checks for kernels that depend only on x − z that an integer shift of integer points does not change
+// k(x, z), and that k(x, x) is constant. Statistics with a Scale are excluded, because they are rounded.
 func checkTranslation(t *testing.T, k kernels.Kernel, d int) {
 	for _, s := range kernels.Compile(k).Stats {
 		if !s.Kind.TranslationInvariant() || s.Scale != nil {
@@ -251,8 +251,8 @@ func checkPSD(t *testing.T, k kernels.Kernel, points [][]float64) {
 		t.Fatalf("seed %d: the eigenvalues do not converge", seed)
 	}
 	smallest := eigen.Values(nil)[0]
-	// Errors ε of the entries move eigenvalues by at most nε (Weyl). The QR algorithm moves them by a small
-	// multiple of n·unit·‖K‖ (Golub and Van Loan, section 8.3.5), and ‖K‖ is at most the trace.
+	// Errors of the entries up to rounding move eigenvalues by at most n·rounding (Weyl). The QR algorithm moves them
+	// by a small multiple of n·unit times the norm (Golub and Van Loan, section 8.3.5), which is at most the trace.
 	tol := float64(n)*rounding + 10*float64(n)*unit*mat.Trace(gram)
 	if !(smallest >= -tol) {
 		t.Errorf("seed %d, d = %d: the smallest eigenvalue is %g, allowed −%g", seed, len(points[0]), smallest, tol)

@@ -69,7 +69,8 @@ func Propagate(p *kernels.Program, stats []Approx, u float64) Approx {
 			t = Approx{exp, expError}.Rounded(2*FunctionUlps, u)
 			t.Error += smallest(u)
 		case kernels.Pow:
-			// A, the logarithm and their product have a relative error of (2 + 2·FunctionUlps)u.
+			// The relative rounding error of A·log(v) is u for A, u for the product and 2·FunctionUlps·u for the
+			// logarithm.
 			power := math.Pow(max(v, 0), in.A)
 			powerError := math.Pow(v+e, in.A) // this bound is used for v near 0, where the logarithm is unbounded
 			if e < v {
@@ -194,8 +195,8 @@ func statRounding(s kernels.Stat, x, z []float64) Approx {
 	return Approx{v, unit * (n*size + extra)}
 }
 
-// InverseRoot returns 1/√s, or 0 if s is 0, with a bound on its error. a holds 1/√s and a bound e on the error of
-// s: |1/√(s±e) − 1/√s| is at most ½e (s−e)^−3/2.
+// InverseRoot returns 1/√s, or 0 if s is 0, with a bound on its error. a.Value is 1/√s, and e = a.Error bounds the
+// error of s. |1/√(s±e) − 1/√s| is at most ½e (s−e)^−3/2.
 func (a Approx) InverseRoot(u float64) Approx {
 	v := a.Value
 	a.Error = a.Error / 2 * math.Pow(max(1/(v*v)-a.Error, 0), -1.5)

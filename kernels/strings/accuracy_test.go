@@ -52,7 +52,7 @@ func signs(targets []string, class string) backend.Host[float64] {
 	return y
 }
 
-// ridge returns α of (K + λI)α = y, solved on the best device; gram is overwritten.
+// ridge solves (K + λI)α = y, where K is gram and λ is lambda, and returns α. It overwrites gram.
 func ridge(t testing.TB, gram, y backend.Host[float64], lambda float64) backend.Host[float64] {
 	t.Helper()
 	dev := backendtest.Device(t, "cpu", backend.Config{})
@@ -133,8 +133,8 @@ func TestAccuracySpam(t *testing.T) {
 	}
 }
 
-// TestAccuracyPromoters checks the leave-one-out accuracy of kernel ridge regression with the spectrum kernel on
-// 106 sequences of DNA, from y_i − α_i / [(K+λI)⁻¹]_ii with α of the fit to all sequences.
+// TestAccuracyPromoters checks the leave-one-out accuracy of kernel ridge regression with the spectrum kernel on 106
+// sequences of DNA. Sequence i is predicted by y_i − α_i / [(K+λI)⁻¹]_ii, where α solves (K+λI)α = y.
 func TestAccuracyPromoters(t *testing.T) {
 	texts, targets := labeled(t, "promoters_dna.csv")
 	n := len(texts)

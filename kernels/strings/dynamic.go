@@ -7,16 +7,16 @@ import (
 	"github.com/mercer-go/mercer/internal/pairwise"
 )
 
-// dynamic evaluates the subsequence kernel k(s, t) by dynamic programming, for one string t and any number of
-// strings s. The subsequences have p characters, and λ is the decay.
+// dynamic evaluates the subsequence kernel k(s, t) by dynamic programming, for one string t and any number of strings
+// s. The subsequences have p characters, and λ is the decay.
 //
-//   - M_l(i, j) is the sum of the weights of all common subsequences of l characters that end at s_i and t_j. The
-//     weight is λ to the power of the sum of the spans in s and t. k is the sum of M_p(i, j) over all i and j.
-//   - If s_i ≠ t_j, M_l(i, j) is 0. Otherwise M_1(i, j) is λ², and M_l+1(i, j) is
+//   - M_l(i, j) is a sum over all common subsequences of l characters that end at s_i and t_j. A subsequence adds λ to
+//     the power of its span in s plus its span in t. k is the sum of M_p(i, j) over all i and j.
+//   - M_l(i, j) is 0 if s_i ≠ t_j. Otherwise M_1(i, j) is λ², and M_l+1(i, j) is
 //     Q_l(i, j) = Σ_{i'<i, j'<j} M_l(i', j') λ^(i−i' + j−j').
-//   - Instead of Q, dynamic stores R_l(j) = Q_l(i, j)/λ^(i−base) for one row i, with R_0 = λ²/λ^(i−base). Row i
-//     changes only elements after the positions of s_i in t: it adds Σ_{j'<j, t_j'=s_i} R_l−1(j') λ^(j−j') to R_l(j).
-//   - base is increased before 1/λ^(i−base) overflows.
+//   - Instead of Q, dynamic stores R_l(j) = Q_l(i, j)/λ^(i−base) for the current row i; R_0 is λ²/λ^(i−base). The row
+//     number base is increased before 1/λ^(i−base) overflows.
+//   - Row i adds Σ_{j'<j, t_j'=s_i} R_l−1(j') λ^(j−j') to R_l(j). This is 0 up to the first position of s_i in t.
 type dynamic struct {
 	length int
 	decay  float64
@@ -133,7 +133,7 @@ func (d *dynamic) value(s []int32, stop pairwise.Stop) float64 {
 	return sum
 }
 
-// update adds the terms of row i to every R_l. The argument first is R_0 = λ²/λ^(i−base).
+// update adds the terms of row i to every R_l of dynamic. The argument first is R_0 = λ²/λ^(i−base).
 func (d *dynamic) update(positions []int32, first float64) {
 	levels, n := d.length-1, len(d.t)
 	// Copy the values before this row changes them.

@@ -31,8 +31,8 @@ func countOperations(k Subsequence, c *coder, a, b [][]int32, lower bool) float6
 	return float64(sum)
 }
 
-// TestEstimatedOperationsAreCounted checks that the estimate is the counted number of operations plus those of the
-// last row of each value, at most (Length − 1)·|t|, which the evaluation omits.
+// TestEstimatedOperationsAreCounted checks that the estimate exceeds the counted number of operations at most by the
+// last row of each value, which the evaluation omits: (Length − 1)·n operations for n characters.
 func TestEstimatedOperationsAreCounted(t *testing.T) {
 	const seed = 3
 	t.Logf("seed %d", seed)
@@ -84,7 +84,7 @@ func TestOneValueCanBeStopped(t *testing.T) {
 	if limit := calls * (pairwise.Poll + row); stopCalls != calls || d.operations > limit {
 		t.Errorf("%d operations with %d calls, more than %d", d.operations, stopCalls, limit)
 	}
-	// Each row takes 3n operations on R.
+	// Each row takes n operations for each of 3 levels.
 	if expected := float64(d.operations) / (3 * n * n); fraction < 0.99*expected || fraction > 1.01*expected {
 		t.Errorf("%v of the value is reported as done, but %v is", fraction, expected)
 	}
@@ -100,8 +100,8 @@ func TestOneValueCanBeStopped(t *testing.T) {
 	}
 }
 
-// TestWorkThatCannotEndIsRefused checks that a kernel value that takes (Length − 1)·|s|² = 8·2⁴⁸
-// operations is refused.
+// TestWorkThatCannotEndIsRefused checks that a kernel value for strings of 2²⁴ characters is refused: it would take
+// 8·2⁴⁸ operations.
 func TestWorkThatCannotEndIsRefused(t *testing.T) {
 	text := strings.Repeat("a", 1<<24)
 	k := Subsequence{Length: 9, Decay: 0.5}

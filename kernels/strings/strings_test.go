@@ -15,7 +15,7 @@ import (
 
 const seed = 8
 
-// bruteSubsequence evaluates the kernel by enumeration of all index tuples i and j.
+// bruteSubsequence evaluates the kernel by enumeration of all index tuples in s and in t.
 func bruteSubsequence(s, t string, length int, decay float64) float64 {
 	weights := func(s string) map[string]float64 {
 		w, r := map[string]float64{}, []rune(s)
@@ -264,7 +264,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestSubsequencesLongerThanTheStrings checks that K = 0 if Length is longer than all strings.
+// TestSubsequencesLongerThanTheStrings checks that the kernel is 0 if Length is longer than all strings.
 func TestSubsequencesLongerThanTheStrings(t *testing.T) {
 	gram, err := strings.Subsequence{Length: math.MaxInt32, Decay: 1}.Gram(context.Background(), []string{"cat", "car"}, objects.Options{})
 	if err != nil {

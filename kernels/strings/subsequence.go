@@ -125,8 +125,8 @@ func (k Subsequence) Diag(ctx context.Context, texts []string, o objects.Options
 	return k.evaluator().Diag(ctx, len(texts), o, k.worker(c, coded, coded))
 }
 
-// feasible returns an error if a call needs too many operations or too much memory. A call evaluates each text of a
-// with all texts of b or, if lower is set, with itself and the preceding texts of a.
+// feasible returns an error if a call needs too many operations or too much memory. A call evaluates each text in the
+// list a with all texts in b or, if lower is set, with itself and the preceding texts in a.
 func (k Subsequence) feasible(c *coder, a, b [][]int32, lower bool, o objects.Options) error {
 	operations, longest := k.operations(c, a, b, lower), 0
 	for _, list := range [][][]int32{a, b} {
@@ -145,9 +145,9 @@ func (k Subsequence) feasible(c *coder, a, b [][]int32, lower bool, o objects.Op
 	return pairwise.CheckMemory(o, description, 2*float64(k.Length)*float64(longest))
 }
 
-// operations returns the number of operations that dynamic counts for the same pairs as in feasible, plus the last
-// row, which dynamic omits. A character of s takes one per level for each position of t after its first occurrence
-// in t.
+// operations returns the number of operations of a call, with the arguments of feasible. It includes the last row of
+// each pair, which dynamic omits. At each level, a character of s takes one operation for each position of t after
+// the first occurrence of the character in t.
 func (k Subsequence) operations(c *coder, a, b [][]int32, lower bool) float64 {
 	count, rescaled := make([]float64, c.size()), 0.0
 	add := func(s []int32) {

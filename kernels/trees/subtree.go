@@ -105,8 +105,8 @@ func (k Subtree) Diag(ctx context.Context, texts []string, o objects.Options) ([
 	return k.evaluator().Diag(ctx, len(trees), o, k.worker(g, trees, trees))
 }
 
-// feasible returns an error if a call needs too many operations or too much memory. A call evaluates each tree of a
-// with all trees of b or, if lower is set, with itself and the preceding trees of a.
+// feasible returns an error if a call needs too many operations or too much memory. A call evaluates each tree in the
+// list a with all trees in b or, if lower is set, with itself and the preceding trees in a.
 func (k Subtree) feasible(g grammar, a, b []indexed, lower bool, o objects.Options) error {
 	operations, pairs := operations(g, a, b, lower), 0.0
 	for _, list := range [][]indexed{a, b} {
