@@ -415,7 +415,7 @@ func (s *state) check(w *work) error {
 	return checkState(fields, arrays)
 }
 
-// checkPasses validates the state of a method that reads the samples in passes, with m functions and t outputs.
+// checkPasses validates the state of a method that reads the samples in passes, for m basis functions and t outputs.
 func (s *state) checkPasses(m, t int) error {
 	if s.Passes == nil {
 		return checkState([]stateField{{"Passes", false}}, nil)

@@ -82,9 +82,9 @@ func (c costs) atRate(products float64) costs {
 	return c
 }
 
-// costsOf returns the costs of a device with the given rates. A device that reports its memory bandwidth is assumed
-// to evaluate an element of K with 2 instructions per feature and about 25 for an exponential, twice if an unstored
-// K is multiplied by several columns.
+// costsOf returns the costs of a device with the given rates. For a device that reports its memory bandwidth, an
+// element of K is assumed to take 2 instructions per feature and about 25 for an exponential. To multiply an unstored K
+// by several columns, elements are evaluated twice.
 func costsOf(r flop.Rates) costs {
 	if r.Bytes == 0 {
 		return ofProcessor.atRate(r.Products)

@@ -100,8 +100,9 @@ func (p Problem) checkCovariance(dev backend.Device, operation string, limit int
 	return nil
 }
 
-// newCovariance factors C. extraElements is the number of elements that the caller needs on the device besides C
-// and X. If factor is not nil and the device works in Go memory, newCovariance sets *factor to the n×n factor.
+// newCovariance factors C (see covariance). extraElements is the number of elements that the caller needs on the device
+// besides C and X. If factor is not nil and the device works in Go memory, newCovariance sets *factor to the n×n
+// factor.
 func newCovariance(ctx context.Context, dev backend.Device, operation string, p Problem, limit int64, extraElements func(n, d, t int) int64, factor *backend.Host[float64]) (*covariance, error) {
 	if err := p.checkCovariance(dev, operation, limit); err != nil {
 		return nil, err
@@ -129,7 +130,7 @@ func newCovariance(ctx context.Context, dev backend.Device, operation string, p 
 	return f, nil
 }
 
-// reserveCovariance calls Reserve for squares n×n matrices, extraElements, and X if the device copies it.
+// reserveCovariance calls Reserve for the given number of n×n matrices, extraElements, and X if the device copies it.
 func reserveCovariance(ctx context.Context, dev backend.Device, limit int64, operation string, s *samples, squares int, extraElements func(n, d, t int) int64) error {
 	wrapped := numeric.Wrapper(dev) != nil && s.unchanged(false)
 	return Reserve(s.x.Evaluating(ctx, dev), dev, limit, Method(operation), s.n, func(n int) int64 {
@@ -221,9 +222,9 @@ func (e *Evidence) check() error {
 	return nil
 }
 
-// gradient computes the derivatives by the formula of LogEvidence. alpha is C⁻¹y, and squares holds y_jᵀC⁻¹y_j. The
-// derivative with respect to a factor h of the kernel needs only the diagonal of M, because ∂C/∂ln h = C − λW⁻¹ and
-// Σ_ij M_ij C_ij = Σ_j y_jᵀC⁻¹y_j/s_j² − tn.
+// gradient computes the derivatives by the formula of LogEvidence. alpha is C⁻¹y, and squares holds y_jᵀC⁻¹y_j. For a
+// factor h of the kernel, ∂C/∂ln h = C − λW⁻¹. Because Σ_ij M_ij C_ij = Σ_j y_jᵀC⁻¹y_j/s_j² − tn, this derivative needs
+// only the diagonal of M.
 func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], squares []float64) error {
 	s, b := f.s, f.B
 	scaled, err := f.Mem.New(s.n, s.t) // α_j/s_j²
@@ -320,7 +321,7 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], square
 // scaleSums computes the derivatives with respect to the length scales σ_p, one for each feature p, of a Gaussian
 // kernel or a multiple of it. With c_p the middle of the range of feature p, and u_ip = (x_ip − c_p)/σ_p, they are
 //
-//	∂Log/∂ln σ_p = Σ_{i>j} W_ij (u_ip − u_jp)²,  W = M∘K
+//	∂Log/∂ln σ_p = Σ_{i>j} W_ij (u_ip − u_jp)²,  W = M∘K with M as in LogEvidence
 //
 // After expanding the squares, the product of Wᵀ with [u, u∘u, 1] gives the sums over i.
 type scaleSums struct {
@@ -330,7 +331,7 @@ type scaleSums struct {
 	matrices [3]backend.Matrix[float64] // W, u and products as matrices of the device
 }
 
-// maxScaled is the largest |u_ip| for which scaleSums is used, because rounding errors grow with u².
+// maxScaled limits the scaled features u_ip of scaleSums, because rounding errors grow with their squares.
 const maxScaled = 256
 
 // lengthScales returns the length scales of the features of a Gaussian kernel or of a multiple of it, or nil.

@@ -54,7 +54,7 @@ func TestFourierDense(t *testing.T) {
 			for i, v := range res.Beta.Data {
 				beta.Data[i] = 4 * v
 			}
-			// The bound is the allowed residual times ‖ΦH⁻¹‖ ≤ 1/(2√λ).
+			// The bound is the allowed residual times ‖ΦH⁻¹‖ ≤ 1/(2√λ). H is the matrix of the normal equations.
 			var z mat.Dense
 			z.Mul(phi.T(), mat.NewDense(n, 2, y.Data))
 			bound := 1e-12*mat.Norm(&z, 2)*3/(2*math.Sqrt(0.1)) + 1e-11

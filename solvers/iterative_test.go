@@ -106,7 +106,7 @@ func TestCGFallsBackToDouble(t *testing.T) {
 	}
 }
 
-// TestFixedGivenUp repeats each sample, and with it the rounding errors of its kernel values, which are then too
+// TestFixedGivenUp repeats each sample and thereby the rounding errors of its kernel values, whose norm is then too
 // large for Fixed16. Solve must continue in float32, and the result must say so.
 func TestFixedGivenUp(t *testing.T) {
 	const seed, clusters, copies = 3, 20, 100
@@ -186,7 +186,7 @@ func huge(n, d int) solvers.Problem {
 	return p
 }
 
-// TestBlocks solves columns that are equal, zero, or multiples of each other, and more than a block holds. Each
+// TestBlocks solves for more columns than a block holds; some are equal, zero, or multiples of each other. Each
 // solution must agree with the solution of that column alone.
 func TestBlocks(t *testing.T) {
 	const n, columns = 60, 70
@@ -348,8 +348,8 @@ func TestPreconditionerOfTinyLambda(t *testing.T) {
 }
 
 // TestCGGoesOnWithFactor uses a Gaussian kernel and a λ below the rounding error of K. Solve must continue with the
-// factor in float64. Its residual is at most (3n + 1)u tr(A)‖α‖ (Higham 2002, theorem 10.4), and rounding in the
-// residual and the kernel values adds (n + d + 4)u tr(A)‖α‖.
+// factor of A = K + λI in float64. Its residual is at most (3n + 1)u tr(A)‖α‖ (Higham 2002, theorem 10.4), and rounding
+// in the residual and the kernel values adds (n + d + 4)u tr(A)‖α‖.
 func TestCGGoesOnWithFactor(t *testing.T) {
 	const n, d, u = 300, 3, 0x1p-53
 	dev := backendtest.Device(t, "cpu")

@@ -54,7 +54,7 @@ func series(k kernels.Kernel, n int) solvers.Problem {
 	return p
 }
 
-// TestKalmanMatchesStored compares results of a Kalman filter with a stored factor for the samples of withZeros.
+// TestKalmanMatchesStored compares a Kalman filter with a stored factor for the samples of withZeros.
 func TestKalmanMatchesStored(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n = 1500 // enough samples for Auto to choose a filter
@@ -170,7 +170,7 @@ func compareFits(t *testing.T, dev backend.Device, p, wide solvers.Problem) {
 	}
 }
 
-// compareLeaveOneOut compares the errors and influences of p by a filter with those of wide by a stored factor.
+// compareLeaveOneOut compares errors and influences by a filter for p with those by a stored factor for wide.
 func compareLeaveOneOut(t *testing.T, dev backend.Device, p, wide solvers.Problem, near func(name string, got, want, scale float64)) {
 	t.Helper()
 	rows := 0
@@ -213,7 +213,7 @@ func compareLeaveOneOut(t *testing.T, dev backend.Device, p, wide solvers.Proble
 	}
 }
 
-// comparePaths compares the path of p by filters with the path of wide by stored factors.
+// comparePaths compares the path that filters compute for p with the path that stored factors compute for wide.
 func comparePaths(t *testing.T, dev backend.Device, p, wide solvers.Problem, near func(name string, got, want, scale float64)) {
 	t.Helper()
 	lambdas := []float64{0.01, 0.1, 10}
@@ -389,8 +389,8 @@ func TestKalmanExtremes(t *testing.T) {
 				if err != nil || points[0].Err != nil {
 					t.Fatal(err, points[0].Err)
 				}
-				// With weights from 0.5 to 3 and ‖K‖ ≤ 4, the condition number is at most 30. There are < 64
-				// roundings.
+				// With weights from 0.5 to 3 and ‖K‖ ≤ 4, the condition number is at most 30. The computation has fewer
+				// than 64 roundings.
 				const tol = 30 * 64 * 0x1p-53 * 3
 				for i := range n {
 					alpha := (y[i] - fit[i]) * weights[i] / lambda

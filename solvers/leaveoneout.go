@@ -129,9 +129,9 @@ func (l *LeaveOneOut) Errors(alpha backend.Host[float64]) (backend.Host[float64]
 	return c, nil
 }
 
-// Influence calls visit for each block of at most 256 rows x of points with a matrix b, which has the columns (B
-// [k(X, x); 1])_i for i = 1, …, n. visit may overwrite b. Influence takes 2n² operations for each point, or O(n)
-// with a state-space model. limit has the meaning of NewLeaveOneOut.
+// Influence calls visit for each block of at most 256 rows of points. b has a column for each row x of the block: the
+// first n elements of B [k(X, x); 1] (see LeaveOneOut). visit may overwrite b. Influence takes 2n² operations for each
+// point, or O(n) with a state-space model. limit has the meaning of NewLeaveOneOut.
 func (l *LeaveOneOut) Influence(ctx context.Context, dev backend.Device, points backend.Points, limit int64, visit func(first int, b backend.Host[float64]) error) error {
 	if l == nil || l.u == nil {
 		return errNotMade

@@ -69,7 +69,7 @@ func mixedEstimate(z *sizes, par Params) (estimate, error) {
 
 // mixedEstimate returns the estimate for the operator o and a factor of reduced precision or in float32.
 func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
-	// LLᵀ differs from K + λW⁻¹ by a matrix E of rounding errors of relative size unit and different signs: ‖E‖ is
+	// LLᵀ differs from K + λW⁻¹ by a matrix E of rounding errors with random signs and the relative size unit: ‖E‖ is
 	// about unit·‖K‖/√n, and the factor 4 is a margin. If ‖E‖ exceeds the smallest eigenvalue, the factorization in
 	// float32 needs a shift of the diagonal larger than ‖E‖.
 	unit, rate := factorUnit(z.dev.F32(), reduced), z.rates().Single
@@ -89,8 +89,8 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 	case reduced && iterations > mixedSteps/2:
 		iterations = 2e6 // the factorization would fail: this cost makes Mixed choose float32
 	case reduced && z.rates().Bytes == 0:
-		// On a processor, the numbers of iterations without the margin of 4 were within two of the measured
-		// numbers: n = 8,000, Gaussian kernel, 8, 20 and 50 features, λ = 0.001.
+		// On a processor, the numbers of iterations without the margin of 4 differed from measured numbers by at most
+		// two: n = 8,000, Gaussian kernel, 8, 20 and 50 features, λ = 0.001.
 		condition = 1 + rounding/4/minEigenvalue
 		iterations = factorIterations(condition, par.tol())
 	}
@@ -335,8 +335,8 @@ func (p *singleFactor) Apply(z, r backend.Matrix[float64]) error {
 }
 
 // OutOfCore is Dual with the factor in the memory of the host, for a device whose memory is too small for K. On a
-// device that is at least four times as fast in float32, it is Mixed with the factor in the memory of the host, and
-// evaluates K again for every product.
+// device that is at least four times as fast in float32 as in float64, it is Mixed with the factor in the memory of the
+// host, and evaluates K again for every product.
 const OutOfCore Method = "outofcore"
 
 type outOfCoreChoice struct{ Single bool }
@@ -381,7 +381,7 @@ func outOfCoreEstimate(z *sizes, par Params) (estimate, error) {
 		}
 		return numeric.Total(bytesInCore(n)-stored, device)
 	}
-	// The panels are copied once for the factorization and twice for each solve, much slower than memory.
+	// The factor is copied to the device once to compute it and twice for each solve, which is slow.
 	e.cost *= 1.3
 	stored := Stored64
 	if single {

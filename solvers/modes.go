@@ -246,7 +246,7 @@ func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds
 		}
 		return m, nil
 	}
-	// spread is the mean density of samples around a sample, in samples per unit of volume.
+	// spread is the mean density of samples within about 2π/omega of a sample, in samples per unit of volume.
 	spread := func(omega float64) float64 {
 		v := n * b.concentrated(2*math.Pi/omega)
 		for a := 3 - z.d; a < 3; a++ {
@@ -255,7 +255,7 @@ func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds
 		return v
 	}
 	initial := 1 / s.Terms[0].Sigma
-	// cutoffFor returns the frequency above which modes may be omitted with a norm ‖K − ΦΦᴴ‖ ≤ norm.
+	// cutoffFor returns the frequency above which modes may be omitted if ‖K − ΦΦᴴ‖ may be as large as norm.
 	cutoffFor := func(norm float64) float64 {
 		return spectrum.Decreasing(func(w float64) bool { return max(s.Tail(w, 1), spread(w)*s.At(w)) <= norm }, initial)
 	}
@@ -580,7 +580,7 @@ func (w *work) multiply(tA, tB bool, a, b, c backend.Host[float64]) {
 	numeric.FreeAll(list)
 }
 
-// load sets m.modes to D times the coefficients in column j of v, which holds real and imaginary parts. A
+// load sets m.modes to m.scale times the coefficients in column j of v, which holds real and imaginary parts. A
 // coefficient that represents a pair of conjugate modes has a factor √2.
 func (m *modal) load(v backend.Host[float64], j int) {
 	for index, d := range m.scale {
@@ -723,8 +723,8 @@ func (m *modal) correct(h backend.Host[float64], goal []float64) error {
 	return nil
 }
 
-// multiply calls set(i, j, f) with each element f of the product of the series' kernel matrix and v. It returns
-// false if the context ends early.
+// multiply calls set(i, j, f) with each element f of the product of v and the kernel matrix of the Fourier series. It
+// returns false if the context ends early.
 func (a *approximation) multiply(ctx context.Context, v backend.Host[float64], set func(i, j int, f float64)) bool {
 	column := make([]float64, v.Rows)
 	modes := make([]complex128, len(a.f))
@@ -783,7 +783,7 @@ type lowMode struct {
 	scale            float64 // the mode's diagonal element of D, times √2 for a pair
 }
 
-// lowOrder returns the number of real unknowns for the modes with ‖ω‖ ≤ omega, or limit + 1 if it is larger.
+// lowOrder returns the number of real unknowns for the modes of frequency at most omega, or limit + 1 if it is larger.
 func (c modesChoice) lowOrder(omega float64, limit int) int {
 	volume := elementary.Pow(omega, float64(c.D)) * [...]float64{2, math.Pi, 4 * math.Pi / 3}[c.D-1]
 	for a := 3 - c.D; a < 3; a++ {
@@ -913,7 +913,7 @@ func (p *lowModes) Apply(z, r backend.Matrix[float64]) error {
 	if err := w.B.Download(h, r); err != nil {
 		return err
 	}
-	// In r, both modes of a conjugate pair with mode.k[2] = 0 have elements, without the factor √2.
+	// If mode.k[2] is 0, r has elements for both modes of a conjugate pair, without the factor √2.
 	eachLow(p.list, func(mode lowMode, from, to int, sign float64) {
 		v, dst := h.Row(from), unknowns.Row(to)
 		for j := range columns {

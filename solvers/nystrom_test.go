@@ -62,8 +62,8 @@ func targets(seed uint64, x backend.Host[float64]) backend.Host[float64] {
 // head returns the first rows of h.
 func head(h backend.Host[float64], rows int) backend.Host[float64] { return h.View(0, 0, rows, h.Cols) }
 
-// denseFit returns the fit Φβ + b of the least squares problem with the rows √w(Φ 1 | y) and √λ(Lᵀ 0 | 0), where S
-// = LLᵀ, by a QR factorization.
+// denseFit computes the fit Φβ + b by a QR factorization for the least squares problem with the rows √w(Φ 1 | y) and
+// √λ(Lᵀ 0 | 0), where LLᵀ is the penalty matrix.
 func denseFit(t *testing.T, phi, penalty *mat.Dense, y backend.Host[float64], weights []float64, lambda float64, intercept bool) *mat.Dense {
 	t.Helper()
 	n, m := phi.Dims()
@@ -164,8 +164,8 @@ func TestNystromDense(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					// A residual r of the normal equations changes the fit by ΦH⁻¹r. With S = LLᵀ, ‖ΦH⁻¹‖ ≤
-					// ‖L⁻¹‖/(2√λ).
+					// A residual r of the normal equations with the matrix H changes the fit by ΦH⁻¹r. If LLᵀ is the
+					// penalty matrix, ‖ΦH⁻¹‖ ≤ ‖L⁻¹‖/(2√λ).
 					var chol mat.Cholesky
 					chol.Factorize(mat.NewSymDense(m, slices.Clone(penalty.RawMatrix().Data)))
 					var z mat.Dense
@@ -544,7 +544,7 @@ func TestNormalReadsTheSamplesOnce(t *testing.T) {
 	})
 }
 
-// failing is a Rows that calls fail before one block, given by its number, and returns its error.
+// failing is a Rows that calls the function fail before the block of the given number, and returns its error.
 type failing struct {
 	cut
 	count, block int
@@ -614,8 +614,8 @@ func TestSparseNystrom(t *testing.T) {
 				if got.Bytes > got.Plan.Bytes {
 					t.Errorf("%s: took %d bytes, planned %d", what, got.Bytes, got.Plan.Bytes)
 				}
-				// |f(x) − f'(x)| ≤ ‖f − f'‖ ≤ ‖r‖/(λ √σ) with the residual r, ‖r‖ ≤ 2e-10·‖ΦᵀWy‖ ≤ 2e-10·√m·2n·4,
-				// and the smallest eigenvalue σ > 0.01 of k(c, c).
+				// The functions f and f' of the two solutions differ by at most ‖f − f'‖ ≤ ‖r‖/(λ√σ). For the residual,
+				// ‖r‖ ≤ 2e-10·‖ΦᵀWy‖ ≤ 2e-10·√m·2n·4. The smallest eigenvalue σ of k(c, c) is above 0.01.
 				allowed := 2e-10 * math.Sqrt(m) * 8 * n / (p.Lambda * 0.1)
 				for i := range n {
 					for j := range 2 {

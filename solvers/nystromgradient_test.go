@@ -13,10 +13,10 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// titsias evaluates the lower bound of Titsias (2009), equation 9, by n×n matrices of complex numbers: log p(y) − Σ
-// w (k − Q)_ii/2λ with Q = K_nm K_mm⁻¹ K_mn, where p is the normal density with the covariance s²(Q + λW⁻¹). The
-// kernel is weight·exp(−Σ (x_p − z_p)²/2σ_p²), and theta = (ln weight, ln σ_1, ln σ_2, ln λ). s² is 1 or maximizes
-// the density. With an intercept, the density is that of the n − 1 contrasts of y.
+// titsias evaluates the lower bound of Titsias (2009), equation 9, for complex parameters: log p(y) − Σ_i w_i (K −
+// Q)_ii/2λ with Q = K_nm K_mm⁻¹ K_mn. The density p is normal with the covariance s²(Q + λW⁻¹), where s² is 1 or
+// maximizes p. With an intercept, p is the density of the n − 1 contrasts of y. The kernel is weight·exp(−Σ_p (x_p −
+// z_p)²/2σ_p²), and theta = (ln weight, ln σ_1, ln σ_2, ln λ).
 func titsias(theta [4]complex128, x, c, y backend.Host[float64], weights []float64, intercept, unit bool) complex128 {
 	weight, lambda := cmplx.Exp(theta[0]), cmplx.Exp(theta[3])
 	k := func(a, b []float64) complex128 {
@@ -133,9 +133,9 @@ func eliminate(a, b [][]complex128) ([][]complex128, complex128) {
 	return z, logDet
 }
 
-// TestNystromGradient compares the gradient of the bound with complex steps: the imaginary part of the bound at θ +
-// ih, divided by h = 10⁻²⁰⁰ (Squire and Trapp 1998). With every sample as a center, it compares with the gradient
-// of the evidence.
+// TestNystromGradient compares the gradient of the bound with complex steps (Squire and Trapp 1998): the imaginary part
+// of the bound at θ + ih, divided by h = 10⁻²⁰⁰, for each parameter θ. With every sample as a center, it compares with
+// the gradient of the evidence.
 func TestNystromGradient(t *testing.T) {
 	const n, m, h = 30, 7, 1e-200
 	rng := rand.New(rand.NewPCG(8, 1))
@@ -154,7 +154,7 @@ func TestNystromGradient(t *testing.T) {
 				if len(res.Gradient) != 4 {
 					t.Fatalf("%d derivatives", len(res.Gradient))
 				}
-				// ‖K‖/λ ≤ 1.5·45/0.3, and the condition number of S is below 1e3. Each sum has n terms below 30.
+				// ‖K‖/λ ≤ 1.5·45/0.3, and the condition number of k(c, c) is below 1e3. Each sum has n terms below 30.
 				const tol = 0x1p-53 * (1.5 * 45 / 0.3) * 1e3 * n * 30
 				for i := range values {
 					var theta [4]complex128
@@ -216,8 +216,8 @@ func gradientSamples(rng *rand.Rand, n, m int) (x, y, c backend.Host[float64], w
 	return x, y, c, weights
 }
 
-// TestFourierGradient compares the likelihood of the random feature model with the normal density of covariance
-// s²(ΦΦᵀ + λW⁻¹), and the gradient with complex steps, which divide the frequencies by exp(ih) for ln σ.
+// TestFourierGradient compares the likelihood of the random feature model with the normal density of covariance s²(ΦΦᵀ
+// + λW⁻¹), and the gradient with complex steps of this density (Squire and Trapp 1998).
 func TestFourierGradient(t *testing.T) {
 	const n, d, m, h = 30, 2, 12, 1e-200
 	x, y, _, weights := gradientSamples(rand.New(rand.NewPCG(8, 2)), n, 1)

@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// BenchmarkPath computes a path of 30 λ with leave-one-out errors or GCV for synthetic samples: X ~ N(0, I), d =
-// 50, y = sin(Xw) plus noise. The metric "fits" is its time divided by the shorter time of two fits by Dual.
+// BenchmarkPath computes a path of 30 λ with leave-one-out errors or GCV for synthetic samples: X ~ N(0, I), d = 50, y
+// = sin(Xw) plus noise. The metric "fits" is the time of the path divided by the shorter time of two fits by Dual.
 func BenchmarkPath(b *testing.B) {
 	for _, n := range []int{1000, 4000} {
 		if n > 1000 && testing.Short() {

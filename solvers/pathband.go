@@ -39,13 +39,13 @@ func (p *pathBase) columns() int {
 // pathWorkers is the number of goroutines that factor matrices at the same time, each for another λ.
 func pathWorkers(dev backend.Device) int { return max(1, min(band.GroupSize, dev.Info().Threads)) }
 
-// pathBand follows a path by the decomposition of K̃ = W^½KW^½:
+// pathBand computes a path from the decomposition of K̃ = W^½KW^½ with an orthogonal Q and a block tridiagonal B:
 //
 //	W^½(K + λW⁻¹)W^½ = K̃ + λI = Q(B + λI)Qᵀ
 //
-// With α̃ = W^-½α, ỹ = W^½y and u = W^½1 the system is (K̃ + λI)α̃ + b·u = ỹ. With an intercept and a linear
-// kernel, the method lifted replaces K by K + c 11ᵀ, because 1 may be an eigenvector of K with eigenvalue 0. This
-// does not change α.
+// With α̃ = W^-½α, ỹ = W^½y and u = W^½1 the system is (K̃ + λI)α̃ + b·u = ỹ. With an intercept and a linear kernel, 1
+// may be an eigenvector of K with eigenvalue 0. The method lifted then replaces K by K + c 11ᵀ, which does not change
+// α.
 type pathBand struct {
 	pathBase
 	x       backend.Matrix[float64]
@@ -200,8 +200,8 @@ func (p *pathBase) squares(alpha backend.Host[float64]) []float64 {
 	return sums
 }
 
-// score computes the scores and writes α to alpha. sol is (K̃+λI)⁻¹[ỹ u]. diag is the diagonal of (K̃+λI)⁻¹, or nil
-// without leave-one-out errors, and trace is its sum.
+// score computes the scores and writes α to alpha. In the notation of pathBand, sol is (K̃+λI)⁻¹[ỹ u]. diag is the
+// diagonal of (K̃+λI)⁻¹, or nil without leave-one-out errors, and trace is its sum.
 func (p *pathBand) score(point *PathPoint, sol backend.Host[float64], diag []float64, trace float64, alpha backend.Host[float64]) {
 	s := p.s
 	point.Intercept = make([]float64, s.t)
@@ -276,7 +276,7 @@ func (s *samples) leaveOneOut(point *PathPoint, e func(i, j int) float64) {
 	}
 }
 
-// finish computes the residuals of all λ together with K, and copies the solutions to the rows of X.
+// finish computes the residuals of all λ by one product with K, and sets the points.
 func (p *pathBand) finish(ctx context.Context, b backend.Backend[float64], points []PathPoint, alphas backend.Host[float64]) error {
 	s := p.s
 	alpha, product := p.alpha.View(0, 0, s.n, alphas.Cols), p.product.View(0, 0, s.n, alphas.Cols)

@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// faulty is a device without optional abilities. Of its float64 calls that can fail, number faultCall fails.
+// faulty is a device without optional abilities. The float64 call with the number faultCall returns an error.
 type faulty struct {
 	backend.Device
 	faultCall int64

@@ -185,7 +185,7 @@ func (p *pathPrimal) residuals(ctx context.Context, b backend.Backend[float64], 
 	return errors.Join(failure, err)
 }
 
-// likelihood sets point.Evidence from determinants and inverses of d × d matrices:
+// likelihood sets point.Evidence from determinants and inverses of d × d matrices, for the X̃, ỹ and r of pathPrimal:
 //
 //	ỹᵀ(X̃X̃ᵀ + λI)⁻¹ỹ = ỹᵀr/λ,  det (X̃X̃ᵀ + λI) = λⁿ⁻ᵈ det (X̃ᵀX̃ + λI)
 func (p *pathPrimal) likelihood(point *PathPoint, r backend.Host[float64], logDet float64) {

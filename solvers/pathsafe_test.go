@@ -132,7 +132,7 @@ func TestPathLeavesOut(t *testing.T) {
 	}
 	for k, point := range points {
 		for i := 0; i < 80; i += 11 {
-			// The tolerance is the condition number n/λ times n rounding errors times 100 for constants.
+			// The tolerance is the condition number n/λ times about √n rounding errors times a margin of 100.
 			tol := 100 * 0x1p-52 * 80 / lambdas[k] * 10
 			if want := leftOut(t, p, i, point.Lambda); math.Abs(point.Errors.Row(i)[0]-want) > tol {
 				t.Errorf("λ=%g: error %d is %v, want %v ± %.1g", point.Lambda, i+1, point.Errors.Row(i)[0], want, tol)

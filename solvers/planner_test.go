@@ -79,7 +79,7 @@ func TestPlanner(t *testing.T) {
 	}
 }
 
-// compare returns a problem's row of the table and its regret, or 0 if auto does not reach the tolerance.
+// compare returns a problem's row of the table and its regret (see TestPlanner), or 0 if auto does not reach Tol.
 func (p plannedProblem) compare(t *testing.T, dev backend.Device) (string, float64) {
 	t.Helper()
 	problem := Problem{Kernel: p.kernel, X: p.x, Y: p.y, Lambda: p.lambda}
@@ -96,7 +96,7 @@ func (p plannedProblem) compare(t *testing.T, dev backend.Device) (string, float
 	if _, err := Solve(t.Context(), dev, problem, Params{}); errors.As(err, &unsolved) {
 		return fmt.Sprintf("| %s | %v | %d × %d | %g | – | – | %s, residual %.1e | – |", p.name, p.kernel, p.x.Rows, p.x.Cols, p.lambda, chosen.Method, unsolved.Result.Residual), 0
 	}
-	// The first fit by auto also allocates memory, and only sets the limit.
+	// The first fit by auto determines the time limit. Its time is not reported, because it includes allocations.
 	limit := 4*p.seconds(t, dev, problem, "", math.Inf(1)) + 0.2
 	auto := p.seconds(t, dev, problem, "", math.Inf(1))
 	list := []timing{}

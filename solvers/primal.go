@@ -611,7 +611,7 @@ func (e *normalEquations) solve() error {
 			if err := w.Ctx.Err(); err != nil {
 				return err
 			}
-			// p ← M⁻¹r + βp
+			// p ← M⁻¹r + βp with the diagonal M
 			beta := make([]float64, s.t)
 			for j := range beta {
 				sum := 0.0

@@ -44,8 +44,8 @@ func TestReviewComparesWithThePlan(t *testing.T) {
 	}
 }
 
-// TestGivesUpForDual checks that Dual is the next fallback after a review ends a solve, although another precedes
-// it in the list, and that the result gives the reason.
+// TestGivesUpForDual checks that Dual is the next fallback after a review ends a solve, although another fallback
+// precedes it in the list, and that the result gives the reason.
 func TestGivesUpForDual(t *testing.T) {
 	dev := backendtest.Device(t, "ref")
 	const n = 80
@@ -128,9 +128,9 @@ func TestModesAreReplaced(t *testing.T) {
 	}
 }
 
-// TestConcentration compares the concentration with its expectation, with half of the n samples spread over the
-// unit square, and half over a cell of side 1/8: this cell has n(1/2 + 1/128) samples instead of n/64. The estimate
-// has a standard deviation of about 1 %.
+// TestConcentration compares box.concentrated with its expected value. If clustered is true, half of the n samples are
+// in a cell of side 1/8 of the unit square, and half are spread over the square: the cell has n(1/2 + 1/128) samples
+// instead of n/64. The standard deviation is about 1 %.
 func TestConcentration(t *testing.T) {
 	const n, cell = 40000, 1. / 8
 	r := rand.New(rand.NewPCG(5, 0))

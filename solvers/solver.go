@@ -37,7 +37,7 @@ func (p Problem) points() numeric.Points {
 	return numeric.DensePoints(p.X)
 }
 
-// width is the number of features of a sample that a kernel value uses: for sparse samples a mean, plus 1.
+// width is the number of features that a kernel value uses: for sparse samples the mean number of elements, plus 1.
 func (p Problem) width() int {
 	if p.Sparse != nil {
 		return p.Sparse.NNZ()/p.Sparse.Rows + 1
@@ -375,7 +375,7 @@ func (e *each) solve() error {
 	return nil
 }
 
-// one solves for the outputs whose λ is lambda. It reports progress between the fractions from and to.
+// one solves for the outputs whose λ is lambda. It reports its progress by fractions between its arguments from and to.
 func (e *each) one(lambda, from, to float64) error {
 	var columns []int
 	for j, l := range e.lambdas {

@@ -40,7 +40,7 @@ func TestResidualByStoredK(t *testing.T) {
 			}
 			largest = max(largest, math.Sqrt(left/size))
 		}
-		// The elements of K have errors of at most (d + 8)u. The sums have n terms, and ‖K‖‖α‖ ≤ n·‖y‖/λ.
+		// The elements of K have relative errors of at most (d + 8)·2⁻⁵³. The sums have n terms, and ‖K‖‖α‖ ≤ n·‖y‖/λ.
 		rounding := (d + 8 + n) * 0x1p-53 * n / lambda
 		t.Logf("%s: residual %.3g, by the sum %.3g", method, res.Residual, largest)
 		if !(res.Residual <= tol) || math.Abs(res.Residual-largest) > rounding {

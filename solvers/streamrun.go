@@ -376,7 +376,7 @@ type streamEstimate struct {
 	bytes  int64
 }
 
-// pass returns the counted operations and the estimated time of one product with H.
+// pass returns the counted operations and the estimated time of one product with the matrix of the normal equations.
 func (z streamSizes) pass() (flops, cost float64) {
 	values := float64(z.n) * float64(z.m)
 	thin := 4 * float64(z.t)

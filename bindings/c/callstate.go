@@ -17,7 +17,7 @@ import (
 // poll is the interval at which callState reads mercer_watch.cancel.
 const poll = 10 * time.Millisecond
 
-// callState gives a call access to its mercer_watch: ctx is canceled on request, and report writes the progress.
+// callState connects a call with its mercer_watch: a request to cancel cancels ctx, and report writes the progress.
 type callState struct {
 	ctx    context.Context
 	report func(solvers.Progress) // nil if the call has no mercer_watch

@@ -194,7 +194,7 @@ func (s *bestSubsets) node(r []float64, fixed, free []int, lost float64) error {
 			s.chosen = append(append(s.chosen[:0], fixed...), free[:i]...)
 		}
 	}
-	// Remove late columns first: their subtrees are small, and the objectives there are low.
+	// Remove the last columns first: their subtrees are small and keep the columns that were selected first.
 	for j := min(independent, q-2); j >= 0; j-- {
 		fixedColumns := len(fixed) + j // the loop above has examined these columns, and the child's subsets have more
 		if fixedColumns >= s.maxSize || lost+s.penalty*float64(fixedColumns+1) >= s.bestObjective-s.slack || s.work <= 0 {

@@ -217,8 +217,8 @@ func (c *Samples) spectrum(t *run.Task) (*spectrum, error) {
 	return e, nil
 }
 
-// rightVectors overwrites the n×d matrix x with the r×d matrix Vᵀ = S^−½UᵀX, and returns it. The rows of
-// u are the eigenvectors of XXᵀ, and values holds the r largest eigenvalues.
+// rightVectors overwrites the n×d matrix X with the r×d matrix Vᵀ = S^−½UᵀX, and returns Vᵀ. The r largest eigenvalues
+// of XXᵀ are the diagonal of S, and their eigenvectors are the rows of u.
 func rightVectors(x backend.Host[float64], u numeric.Small, eigenvalues []float64) backend.Host[float64] {
 	const width = 256 // number of columns that are copied and replaced together
 	run.Parallel((x.Cols+width-1)/width, func(first, last int) {
@@ -304,7 +304,7 @@ func (e *spectrum) evidence(t *run.Task, j int, n, tol float64, maxIter int) (f 
 func (e *spectrum) logEvidence(a []float64, outside, n, noise, lambda float64) float64 {
 	sum := outside/noise + n*elementary.Log(2*math.Pi*noise)
 	for i, s := range e.eigenvalues {
-		// noise + σ_w² s = noise·(1 + s/λ)
+		// With σ_w² = noise/λ, the variance noise + σ_w² s is noise·(1 + s/λ).
 		sum += math.Log1p(s/lambda) + a[i]*a[i]/(noise*(1+s/lambda))
 	}
 	return -sum / 2

@@ -76,7 +76,7 @@ func (s *lassoState) bounded(p proximal, l Lasso) (w []float64, mu float64, err 
 			}
 			return w, mu, nil
 		}
-		// Illinois: if the same end moves twice in succession, halve the function value at the other end.
+		// Illinois algorithm: if the same end moves twice in succession, halve the function value at the other end.
 		if h := norm - theta; h > 0 {
 			if previous > 0 {
 				atHigh /= 2

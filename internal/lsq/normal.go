@@ -230,7 +230,7 @@ func (a *normal) scaled(list []int, scale []float64) (backend.Host[float64], err
 	return g, nil
 }
 
-// factor returns the factor of X_AᵀX_A of the columns in list, until the next call. scale holds 1/‖x_p‖.
+// factor returns the factor of X_AᵀX_A for the columns A in list, valid until the next call. scale holds 1/‖x_p‖.
 func (a *normal) factor(list []int, scale []float64) (*cholesky, error) {
 	s := len(list)
 	f := &cholesky{rank: s, scale: make([]float64, s)}
@@ -283,7 +283,7 @@ func (a *normal) factor(list []int, scale []float64) (*cholesky, error) {
 	return f, err
 }
 
-// solve sets v to the solution of X_AᵀX_A u = v.
+// solve overwrites v with (X_AᵀX_A)⁻¹v.
 func (f *cholesky) solve(v []float64) {
 	u := make([]float64, f.rank)
 	column := func(i int) int {

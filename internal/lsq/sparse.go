@@ -13,10 +13,9 @@ import (
 	"github.com/mercer-go/mercer/internal/spread"
 )
 
-// sparseColumns represents the centered columns √w(x_p − x̄_p) of sparse samples, where √w is the vector of the
-// √w_i, by the sparse vectors s_p = √w·x_p and the means x̄_p. A vector u and a number t represent the dense
-// vector u + t√w, which is orthogonal to √w if there is an intercept. Its product with column p is then s_pᵀu + t
-// Σw x̄_p.
+// sparseColumns represents the centered columns √w(x_p − x̄_p) of sparse samples, where √w is the vector of the √w_i,
+// by the sparse vectors s_p = √w·x_p and the means x̄_p. A vector u and a number t represent the dense vector u + t√w,
+// which is orthogonal to √w if there is an intercept. The product of column p and this vector is s_pᵀu + t Σw x̄_p.
 type sparseColumns struct {
 	x        backend.CSR[float64] // s_p, one row for each feature
 	y        backend.Host[float64]
@@ -68,7 +67,7 @@ func (c *Samples) sparseBytes(n int) int64 {
 	return 2*points.CopyBytes(n) + 8*int64(n)*int64(c.t+2) + 8*int64(c.d)*int64(8+c.t)
 }
 
-// product returns the product of column p and u + t√w.
+// product returns the product of column p and u + t√w, where w holds the weights of the samples.
 func (s *sparseColumns) product(p int, u []float64, t float64) float64 {
 	rows, values := s.x.Row(p)
 	sum := t * s.weight * s.mean[p]
@@ -78,7 +77,7 @@ func (s *sparseColumns) product(p int, u []float64, t float64) float64 {
 	return sum
 }
 
-// add adds a times column p to the vector u + t√w. It overwrites u, and returns the new t.
+// add adds a times column p to the vector u + t√w, where w holds the weights of the samples. It returns the new t.
 func (s *sparseColumns) add(p int, a float64, u []float64, t float64) float64 {
 	rows, values := s.x.Row(p)
 	for k, i := range rows {
@@ -140,7 +139,7 @@ func (s *sparseColumns) gramOf(list []int) backend.Host[float64] {
 	return g
 }
 
-// lsqrTol is the relative tolerance of LSQR: rounding errors accumulate in products with long columns.
+// lsqrTol is the relative tolerance of LSQR. It allows for rounding errors in products with long columns.
 const lsqrTol = 1e-13
 
 const lsqrIters = 10000

@@ -124,8 +124,8 @@ func testSmallLambda(c *cell) {
 				c.Fatalf("the problem of this test has condition %.3g: choose another seed", cond)
 			}
 			if single := c.par.Operator == solvers.Stored32 || c.par.Operator == solvers.Unstored32; single && cond > 1e5 || c.par.Operator == solvers.Fixed16 && cond > 1e3 {
-				// Refinement needs an inner solution with a correct digit, which a condition number of 10⁵ with
-				// rounding errors of 10⁻⁷, or 10³ with 10⁻⁵, may not leave.
+				// Refinement needs an inner solution with a correct digit. With the condition number 10⁵ and rounding
+				// errors of 10⁻⁷, or 10³ and 10⁻⁵, no digit may be correct.
 				_, err := solvers.Solve(c.Context(), c.dev, c.form(p), c.par)
 				if inaccurate := new(solvers.ConvergenceError); err != nil && !errors.As(err, &inaccurate) {
 					c.Errorf("not a ConvergenceError: %v", err)

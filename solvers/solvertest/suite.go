@@ -106,8 +106,8 @@ var tests = []struct {
 // Open opens the device under test and closes it when the test ends.
 type Open func(t testing.TB, c backend.Config) backend.Device
 
-// EachDevice runs f for every device of backendtest.Devices except the given ones and, without -short, for a ref
-// that cannot use Go memory.
+// EachDevice runs f for every device of backendtest.Devices except the given ones. Without -short, f also runs for the
+// device ref without its optional abilities.
 func EachDevice(t *testing.T, f func(t *testing.T, open Open), except ...string) {
 	t.Helper()
 	for _, name := range backendtest.Devices(t) {
