@@ -145,7 +145,7 @@ func (l *accuracyLab) evaluate(model, table string, args ...string) float64 {
 
 var mnistFiles = []string{"mnist-train-images-idx3-ubyte.gz", "mnist-train-labels-idx1-ubyte.gz", "mnist-t10k-images-idx3-ubyte.gz", "mnist-t10k-labels-idx1-ubyte.gz"}
 
-// first copies the first items of a compressed IDX file to a new file. name and to are the names of the two files.
+// first copies the first items of the compressed IDX file called name to a new file, whose name is the argument to.
 func (l *accuracyLab) first(name, to string, items int) {
 	l.Helper()
 	f, err := os.Open(l.data(name))

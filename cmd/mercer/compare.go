@@ -128,8 +128,8 @@ func (r *resampling) compareLearner(ctx context.Context, f *resampleFlags, folds
 	return c, err
 }
 
-// spread returns the mean and the standard deviation of a measure over the folds, and the number of folds with a
-// value if some have none.
+// spread returns the mean and the standard deviation of a measure over the folds. If some folds have no value, it
+// also returns the number of folds with a value.
 func spread(m validate.Measure) []string {
 	s, suffix := m.Summary(), ""
 	if s.N < len(m.Scores) {

@@ -18,8 +18,8 @@ import (
 	"github.com/mercer-go/mercer/testdata"
 )
 
-// gramLab runs the command in a folder with tables of the features of some rows, or of the Gram matrix of their
-// Gaussian kernel, which the test computes.
+// gramLab runs the command in a folder with two kinds of tables: the features of some rows, and the values of the
+// Gaussian kernel for these rows, which the test computes.
 type gramLab struct {
 	*testing.T
 	folder string

@@ -234,7 +234,7 @@ func (w gramWork) diag(rows gramRows) ([]float64, error) {
 	return rows.x.Diagonal(w.kernel), nil
 }
 
-// distances replaces each kernel value k(x, z), with x in rows and z in train, by ‖φ(x) − φ(z)‖.
+// distances replaces each kernel value k(x, z), with x in rows and z in train, by the distance in the feature space.
 func (w gramWork) distances(k backend.Host[float64], rows, train gramRows) (backend.Host[float64], error) {
 	if w.f.train == "" {
 		d, err := gram.SquaredDistances(k)

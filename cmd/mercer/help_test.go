@@ -28,8 +28,8 @@ func listedFlags(t *testing.T, args ...string) map[string]bool {
 	return flags
 }
 
-// TestHelpOfALearnerListsItsParameters checks that the help of a command lists parameters of learners only with
-// --learner, and then those of this learner.
+// TestHelpOfALearnerListsItsParameters checks that the help of a command lists no parameter of a learner without
+// --learner, and only the parameters of the named learner with --learner.
 func TestHelpOfALearnerListsItsParameters(t *testing.T) {
 	parameters := map[string]bool{}
 	for _, d := range learners.Catalogue() {

@@ -9,8 +9,8 @@ import (
 	"github.com/mercer-go/mercer/learners/validate"
 )
 
-// TestBoundaryIsInside checks that a row with f = 0, such as a margin support vector, is an inlier, and that a row
-// with the largest f < 0 is an outlier.
+// TestBoundaryIsInside checks that a row with the decision value 0, such as a margin support vector, is an inlier, and
+// that a row with the largest negative decision value is an outlier.
 func TestBoundaryIsInside(t *testing.T) {
 	c := validate.Novelty{}.Classes()
 	for f, want := range map[float64]string{0: "inlier", math.Copysign(0, -1): "inlier", math.SmallestNonzeroFloat64: "inlier", -math.SmallestNonzeroFloat64: "outlier"} {

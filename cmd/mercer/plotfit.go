@@ -63,7 +63,7 @@ func (s *samples) fit(ctx context.Context, o learners.Options) (b modelfile.Bund
 	return b, err
 }
 
-// modelFlags name the models of a picture: files, or a learner that is fitted once for each of --values.
+// modelFlags name the models of a picture: files, or a learner that is fitted once for each number of --values.
 type modelFlags struct {
 	resampleFlags
 	values string

@@ -272,7 +272,7 @@ func (a *app) plotCalibration(ctx context.Context, model, file string) (pic pict
 const allClasses = "all classes"
 
 // truthOf returns the targets of a table. If the class of a row did not occur in training, the target is NaN, and a
-// notice gives the number of these rows. Without other rows, truthOf returns an error.
+// notice gives the number of these rows. If all rows are of this kind, truthOf returns an error.
 func (a *app) truthOf(b modelfile.Bundle, t *dataset.Table) (*mat.Dense, error) {
 	truth, err := b.Encoder.Targets(t)
 	if err == nil || b.Encoder.Labels == nil {

@@ -38,7 +38,7 @@ func newZeroLevel(r raster, m learners.Model, classes learners.Classes, x *mat.D
 			}
 		}
 	}
-	// A point with f = 0 belongs to an area if f is 0 at all corners of a cell with this point.
+	// A point with f = 0 belongs to an area if it is a corner of a cell that has f = 0 at all corners.
 	area := func(i, j int) bool {
 		for _, di := range []int{-1, 1} {
 			for _, dj := range []int{-1, 1} {

@@ -180,7 +180,7 @@ func (p predictions) writeNPY(buf *bytes.Buffer) error {
 	return dataset.WriteNPY(buf, data, p.N, cols)
 }
 
-// writeNPZ writes a vector for each column: int64 for the integers of a --keep column, float64, or texts.
+// writeNPZ writes a vector for each column: int64 if it is a --keep column of integers, otherwise float64 or texts.
 func (p predictions) writeNPZ(buf *bytes.Buffer) error {
 	z := zip.NewWriter(buf)
 	for _, c := range p.columns {

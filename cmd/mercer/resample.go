@@ -272,7 +272,7 @@ func (r *resampling) reportUnknown() {
 	}
 }
 
-// reportEmpty prints the columns without values in some training sets, which the models omit.
+// reportEmpty prints the columns that have no values in some training sets. Models of these sets omit the columns.
 func (r *resampling) reportEmpty() {
 	d, _ := r.data.(classWeighted)
 	if t, ok := d.Data.(*validate.Table); ok {

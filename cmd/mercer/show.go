@@ -460,7 +460,7 @@ func omittedText(n, rows int, word string) string {
 	return fmt.Sprintf("… and %s; --rows 0 prints all.\n", count(n-rows, "more "+word))
 }
 
-// savedReport is the part of a fitReport that is saved with the model. Without times, equal fits give equal files.
+// savedReport is the part of a fitReport that is saved with the model. It has no times: equal fits give equal files.
 type savedReport struct {
 	Report fitReport       `json:"report"`
 	Order  []string        `json:"order"`

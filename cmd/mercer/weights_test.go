@@ -202,8 +202,8 @@ func TestClassWeightsOfScikitLearn(t *testing.T) {
 	}
 }
 
-// TestWeightsFollowTheirRows checks that every row has its own weight in each fold, round and split: with the
-// weight of another row, an outlier of size 1e3, whose weight is 1e-12, would change the result.
+// TestWeightsFollowTheirRows checks that every row has its own weight in each fold, round and split. The outliers of
+// size 1e3 have the weight 1e-12. With the weight of another row, an outlier would change the result.
 func TestWeightsFollowTheirRows(t *testing.T) {
 	folder := t.TempDir()
 	var b strings.Builder

@@ -56,7 +56,7 @@ func (f *lockedFile) release() {
 	f.lock = nil
 }
 
-// lock locks f and returns a duplicate of f, whose closing ends the lock, or nil if the file cannot be locked.
+// lock locks f until the returned duplicate of f is closed. It returns nil if the file cannot be locked.
 func lock(f *os.File) *os.File {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {

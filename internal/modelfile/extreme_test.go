@@ -63,7 +63,7 @@ func extremeModels(t testing.TB, dev backend.Device) (names []string, states []l
 	return names, states
 }
 
-// withValues returns a copy of s in which the named arrays have the numbers in replacements, repeated.
+// withValues returns a copy of s in which the numbers in replacements, repeated as needed, fill the named arrays.
 func withValues(s learners.State, replacements map[string][]float64) learners.State {
 	s.Arrays = maps.Clone(s.Arrays)
 	for name, values := range replacements {

@@ -18,8 +18,8 @@ import (
 // φ(x, y) − φ(x, ŷ). Joint runs on the host and calls Features K times for each sample and epoch.
 //
 // If Kernel is set instead of Features, Joint uses the dual form: wᵀφ(x, t) is the sum of the differences
-// k(x_i, y_i, x, t) − k(x_i, ŷ_i, x, t) over the mistakes (x_i, y_i, ŷ_i). It evaluates k 2K times for each sample
-// and distinct mistake.
+// k(x_i, y_i, x, t) − k(x_i, ŷ_i, x, t) over the mistakes (x_i, y_i, ŷ_i). For each pair of a sample and a distinct
+// mistake it evaluates Kernel 2K times.
 type Joint struct {
 	// Features returns φ(x, t) for t from 0 to Classes − 1, always of the same length.
 	Features func(x []float64, t int) []float64

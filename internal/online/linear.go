@@ -24,8 +24,8 @@ func (l *Loop) columns() int {
 	return l.Outputs
 }
 
-// Linear learns f(x) = wᵀx + b and returns w, d×Outputs, and b. The argument coef is the initial w. If it is 0×0, w
-// starts at 0.
+// Linear learns f(x) = wᵀx + b and returns b and the d×Outputs matrix w. The argument coef is the initial w. If coef
+// is 0×0, w starts at 0.
 func (l *Loop) Linear(t *run.Task, coef backend.Host[float64]) (w backend.Host[float64], b []float64, err error) {
 	l.block = Block
 	h := &linearHypothesis{Loop: l, b: t.B, offset: make([]float64, l.columns())}

@@ -95,7 +95,7 @@ func (v *Votes) Last(centers int) (coef backend.Host[float64], b []float64) {
 	return coef, b
 }
 
-// Check returns an error unless Order contains the last center and no number that is not a center.
+// Check returns an error if Order lacks the last center or contains a number that is not the index of a center.
 func (v *Votes) Check(centers int) error {
 	last := 0.0
 	for _, at := range v.Order.Row(0) {

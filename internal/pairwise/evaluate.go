@@ -130,8 +130,7 @@ func roots(values []float64) []float64 {
 	return r
 }
 
-// Ones returns the diagonal of a normalized kernel: 0 where the element of diag is 0, and otherwise
-// 1.
+// Ones returns the diagonal of a normalized kernel: 0 where the element of diag is 0, and otherwise 1.
 func Ones(diag []float64) []float64 {
 	ones := make([]float64, len(diag))
 	for i, v := range diag {

@@ -70,7 +70,7 @@ func CheckMemory(o objects.Options, subject string, numbers float64) error {
 	return nil
 }
 
-// columns is the minimum number of values that a task computes, and maxTasks about the maximum number of tasks.
+// columns is the minimum number of values that a task computes. maxTasks is the approximate maximum number of tasks.
 const columns, maxTasks = 64, 1 << 18
 
 // Worker returns a function for one goroutine of Matrix. This function sets out to columns lo, …, hi−1 of row i.

@@ -2,8 +2,8 @@ package run
 
 import "sync"
 
-// Parts returns the progress callbacks, of fractions from 0 to 1, of the n parts of a computation. It passes the
-// progress of the whole computation to notify, one call at a time.
+// Parts returns a function whose result for each of the n parts of a computation is a progress callback, which takes
+// fractions from 0 to 1. Parts passes the progress of the whole computation to notify, one call at a time.
 func Parts(n int, notify func(fraction float64)) (report func(part int) func(fraction float64)) {
 	var mu sync.Mutex
 	fractions, sum := make([]float64, n), 0.0

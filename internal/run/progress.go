@@ -7,8 +7,8 @@ import (
 	"github.com/mercer-go/mercer/internal/elementary"
 )
 
-// Progress reports the completed fraction of a call, which never decreases and never exceeds 1. After
-// a stage, it is the sum of the shares of the completed stages, even if the counted operations differ.
+// Progress reports the completed fraction of a call, which never decreases and never exceeds 1. After a stage, it is
+// the sum of the shares of the completed stages, even if fewer or more operations were counted than planned.
 type Progress struct {
 	mu       sync.Mutex
 	notify   func(stage string, fraction float64)

@@ -150,8 +150,8 @@ func Allowed(dev backend.Device, limit int64) int64 {
 	return math.MaxInt64
 }
 
-// Largest returns the largest number of rows, smaller than rows, for which bytesOf is at most
-// available. bytesOf must not decrease with the number of rows.
+// Largest returns the largest number of rows from 0 to rows for which bytesOf is at most available.
+// bytesOf must not decrease with the number of rows.
 func Largest(rows int, bytesOf func(rows int) int64, available int64) int {
 	return sort.Search(rows, func(n int) bool { return bytesOf(n+1) > available })
 }

@@ -53,7 +53,7 @@ func (k *soak) count(status int, rows int) {
 	k.rows += int64(rows)
 }
 
-// vanish counts a request whose answer the client may not read.
+// vanish counts a request whose answer the client possibly did not read.
 func (k *soak) vanish(rows int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
