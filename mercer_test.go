@@ -948,7 +948,7 @@ func noisy(t *testing.T, n int) (x *mat.Dense, y *mat.VecDense) {
 	return x, y
 }
 
-// leftOut returns the errors of predictions without the own sample: e_i/((K + λI)⁻¹)_ii, with e = (K + λI)⁻¹y.
+// leftOut returns the leave-one-out errors of kernel ridge regression: e_i/((K + λI)⁻¹)_ii, with e = (K + λI)⁻¹y.
 func leftOut(t *testing.T, k kernels.Kernel, lambda float64, x *mat.Dense, y *mat.VecDense) *mat.VecDense {
 	n, _ := x.Dims()
 	a := mat.NewDense(n, n, nil)
@@ -1297,8 +1297,8 @@ func ExampleFit_texts() {
 	// [1 0]
 }
 
-// This example uses kernel values from another program. The fit takes the n×n matrix of the
-// samples. A prediction takes the values of each new object with the samples.
+// This example uses kernel values from another program. Fit takes the n×n kernel matrix of the samples. Predict takes
+// the kernel values of each new object with the samples.
 func ExampleFit_precomputed() {
 	ctx := context.Background()
 	k := mat.NewSymDense(3, []float64{

@@ -149,8 +149,8 @@ func (m *Model[M]) PredictRows(ctx context.Context, rows any, want PredictOption
 	return list, m.describeValues(ctx, list, x, y, nil, want)
 }
 
-// describeValues stores in list the numbers y that a regression model predicts for the rows of x, with their
-// bounds, and the results that want requests. The argument bounds may be nil.
+// describeValues stores in list the numbers y that a regression model predicts for the rows of x, their bounds, and the
+// results that the options want request. The argument bounds may be nil.
 func (m *Model[M]) describeValues(ctx context.Context, list []Prediction, x mat.Matrix, y, bounds *mat.Dense, want PredictOptions) (err error) {
 	var std, lower, upper *mat.Dense
 	if want.Std {

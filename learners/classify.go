@@ -44,7 +44,7 @@ type ClassifyModel struct {
 	regression Model
 }
 
-// Learner returns the name of the learner of regression.
+// Learner returns the name of the regression learner.
 func (m *ClassifyModel) Learner() string { return m.regressor().Learner() }
 
 // regressor returns the model of the regression, or an unfitted model if m has none.

@@ -65,8 +65,8 @@ func TestConstantTarget(t *testing.T) {
 						t.Errorf("%s: no model", name)
 						continue
 					}
-					// The bound allows n rounding errors of c in sums and in kernel values, and a factor of 1000
-					// for a division by λ.
+					// The bound is for n rounding errors of the target c in sums and in kernel values, times a factor
+					// of 1000 for a division by λ.
 					bound := 1e3 * float64(n) * 0x1p-52 * math.Abs(c)
 					f := labels(t, dev, m, x)
 					for i := range n {
@@ -94,8 +94,8 @@ func TestConstantTarget(t *testing.T) {
 	}
 }
 
-// TestConstantTargetOfGaussianProcess checks that the scale of a constant target is 1, by deviations computed by
-// hand, and that the target does not change the predictions of a second target.
+// TestConstantTargetOfGaussianProcess checks that the scale of a constant target is 1, with variances computed by hand.
+// It also checks that a constant target does not change the predictions of a second target.
 func TestConstantTargetOfGaussianProcess(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	fit := func(name map[string]string, x, y *mat.Dense) learners.Model {
@@ -188,8 +188,8 @@ func TestConstantColumns(t *testing.T) {
 					if index := slices.Index(c.varying, column); index >= 0 {
 						v = want.Coef().At(index, 0)
 					}
-					// The bound adds the rounding error of the variable b, relative to the deviation 2.6, and that
-					// of sums of n products.
+					// The bound is for the rounding errors of values near 1e8, relative to their deviation 2.6, and of
+					// sums of n products.
 					if bound := n * (1e8/2.6*0x1p-53 + 0x1p-52) * size; !(math.Abs(got.Coef().At(j, 0)-v) <= bound) {
 						t.Errorf("%s, columns %d: weight %d is %v, want %v, allowed %.2g", name, c.columns, j, got.Coef().At(j, 0), v, bound)
 					}

@@ -10,16 +10,16 @@ import (
 // A copyBuffer holds dense copies of blocks of sparse points.
 type copyBuffer struct{ data []float64 }
 
-// lastBuffer refers to the copyBuffer that was released last, unless the garbage collector has freed it. Predict and
-// Variance of the same points then copy their blocks into the same memory: a new buffer, of hundreds of megabytes
-// for wide points, could be allocated before the collector has freed the previous one.
+// lastBuffer refers to the copyBuffer that was released last, unless the garbage collector has freed it. With it, the
+// next prediction reuses the memory. Otherwise a new buffer, of hundreds of megabytes for wide points, could be
+// allocated before the collector has freed the previous one.
 var lastBuffer struct {
 	sync.Mutex
 	weak.Pointer[copyBuffer]
 }
 
-// acquireBuffer returns a buffer of at least size elements, which may have any values, for the use of the caller
-// alone.
+// acquireBuffer returns a buffer of at least size elements, which may have any values. No other caller can acquire the
+// buffer before release.
 func acquireBuffer(size int) *copyBuffer {
 	lastBuffer.Lock()
 	b := lastBuffer.Value()

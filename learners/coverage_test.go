@@ -176,7 +176,7 @@ func TestJackknifeCoverage(t *testing.T) {
 	}
 }
 
-// TestCalibrationScores compares an interval with the result by hand, and checks the errors for invalid levels.
+// TestCalibrationScores compares an interval with one computed by hand, and checks the errors for invalid levels.
 func TestCalibrationScores(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x := mat.NewDense(4, 1, []float64{0, 1, 2, 3})

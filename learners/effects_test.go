@@ -18,8 +18,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// These are results of the function krls of the R package KRLS 1.0-0 for testdata/diabetes.csv, with the Gaussian
-// kernel of its C++ code written in R:
+// These are results of the function krls of the R package KRLS 1.0-0 for testdata/diabetes.csv. Its Gaussian kernel,
+// which is C++ code, was replaced by the same function in R:
 //
 //	t <- read.csv("diabetes.csv"); f <- krls(X=t[,1:10], y=t[,11], lambda=1, sigma=10)
 //	f$avgderivatives; f$var.avgderivatives; f$derivatives[c(1,200,442),]; colSums(f$derivatives^2)

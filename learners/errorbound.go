@@ -426,8 +426,8 @@ func (b *errorBound) fields(m *kernelExpansion, weights *[]float64, intercept *b
 	return b.field(func() (rows, cols int, sparse bool) { return m.coef.Rows, m.coef.Cols, m.points.Sparse != nil }, weights, intercept)
 }
 
-// field returns the field of the bound of a model with rows×cols coefficients and with sparse or
-// dense points. weights and intercept are nil if the bound does not need them.
+// field returns the field of a model file that holds the bound of a model with rows×cols coefficients and with sparse
+// or dense points. weights and intercept are nil if the bound does not need them.
 func (b *errorBound) field(sizes func() (rows, cols int, sparse bool), weights *[]float64, intercept *bool) field {
 	const name, correction, constants = "bound", "bound_correction", "bound_constants"
 	return field{

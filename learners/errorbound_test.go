@@ -121,8 +121,8 @@ func sizeOf(m learners.Model, queries mat.Matrix) (s size) {
 	return s
 }
 
-// roundings returns a bound on the rounding errors of a prediction: 8(d + 7)u√(k(x, x)k(z, z)) for a value of (xᵀz
-// + 1)² by verified.Roundoff, where u is the unit roundoff, and n + 9 roundings of the sum.
+// roundings returns a bound on the rounding errors of a prediction: 8(d + 7)·unit·√(k(x, x)k(z, z)) for a kernel value
+// (see verified.Roundoff), and n + 9 roundings of the sum.
 func (s size) roundings(d int) float64 {
 	return unit * ((8*float64(d+7)+s.n+9)*s.root*s.sum + (s.n+9)*s.intercept)
 }
@@ -801,7 +801,7 @@ func TestFloat64BoundsOfFunctions(t *testing.T) {
 				t.Fatal(err)
 			}
 			for c, lambda := range lambdas {
-				// The limit 1e-11 exceeds the rounding errors, about 2⁻⁵³(n + 9)(√k/λ)‖y‖ = 1e-13.
+				// The limit 1e-11 exceeds the rounding errors, about 2⁻⁵³(n + 9)(√k(x, x)/λ)‖y‖ = 1e-13.
 				check("ridge", values, bounds, c, rationalPolynomial(x, y.Slice(0, 6, c, c+1).(*mat.Dense), queries, weights, lambda, intercept, 0, 1), 1e-11)
 			}
 			nystrom, err := learners.NystromRidge{Kernel: kernels.Polynomial{Degree: 2, C: 1}, Lambda: 0.1, NoIntercept: !intercept, Centers: 6}.Fit(t.Context(), dev, sparse, y, o)

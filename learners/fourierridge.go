@@ -118,8 +118,8 @@ func (l FourierRidge) FitRows(ctx context.Context, dev backend.Device, data solv
 	return l.fit(ctx, dev, data, nil, data, o)
 }
 
-// fit fits the samples of data. If sparse is not nil, its rows are the samples, and data has the row numbers in
-// place of features. dense holds the same samples with their features.
+// fit fits the samples of data. If sparse is not nil, data gives the number of each row of sparse in place of its
+// features, and dense gives the features.
 func (l FourierRidge) fit(ctx context.Context, dev backend.Device, data solvers.Rows, sparse *backend.CSR[float64], dense solvers.Rows, o Options) (*FourierRidgeModel, error) {
 	if err := o.refuseUnused(); err != nil {
 		return nil, err

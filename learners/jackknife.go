@@ -56,8 +56,7 @@ func coverageRank(level float64, n int) (int, error) {
 	return int(rank), nil
 }
 
-// influence calls visit for each block of the points x, with the index of the first point of the block and the
-// argument b of jackknifePlus.
+// influence calls visit for each block of the points x, with the arguments first and b of jackknifePlus.
 type influence func(ctx context.Context, x numeric.Points, visit func(first int, b backend.Host[float64])) error
 
 // jackknifeOf returns the intervals of a model with predictor p and n samples. For each λ it calls leaveOneOut,

@@ -112,8 +112,8 @@ func TestJackknifeAgainstRefits(t *testing.T) {
 			if !mat.Equal(lower, lower2) || !mat.Equal(upper, upper2) {
 				t.Error("a restored model has other intervals")
 			}
-			// The tolerance is n·2⁻⁵² times the condition number (n + λ max 1/w)/(λ min 1/w) < 1e4 and the size of
-			// y.
+			// The tolerance is n·2⁻⁵² times the condition number (n + λ max 1/w)/(λ min 1/w) < 1e4, times n·max y for
+			// the size of y.
 			tol := 1e4 * n * 0x1p-52 * n * mat.Max(y)
 			for k := range points {
 				for j := range outputs {

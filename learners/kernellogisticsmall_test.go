@@ -349,8 +349,8 @@ for l in a["lambdas"]:
 	}
 }
 
-// TestKernelLogisticRounding checks fits with the linear kernel to raw features between 1e-3 and 1e3. A fit whose
-// accuracy rounding prevents must report this in one line.
+// TestKernelLogisticRounding checks fits with the linear kernel to raw features between 1e-3 and 1e3. If rounding
+// errors prevent the requested accuracy, the fit must report this in one line.
 func TestKernelLogisticRounding(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const want = "learners: kernel-logistic: rounding of the kernel's values leaves a relative residual of "

@@ -44,19 +44,19 @@ func (l *KernelPerceptron) parameters() []Parameter {
 	}, loopParameters(&l.ZeroIsPositive, &l.Epochs, "20", &l.Batch, &l.NoShuffle, &l.Replace, &l.Seed)...)
 }
 
-// KernelPerceptron is the perceptron in the space of a kernel: f(x) = Σ_j a_j k(x_j, x) + b, where a mistake at
-// x_i adds y_i to a_i. For C classes a has C columns: a mistake at x_i adds 1 to a_iy for the observed class y and
-// subtracts 1 from a_iŷ for the predicted class ŷ. sgn(0) = −1, and the first of several classes with equal values
-// is predicted. With Batch m the samples of a batch are evaluated with the same f, and a mistake adds y_i/m. A
-// weight multiplies the change that its sample causes, as in Perceptron.
+// KernelPerceptron is the perceptron in the space of a kernel: f(x) = Σ_j a_j k(x_j, x) + b. A mistake at x_i adds y_i
+// to a_i. For C classes a has C columns: a mistake at x_i adds 1 to a_i in the column of the observed class and
+// subtracts 1 in the column of the predicted class. sgn(0) = −1, and among classes with equal values the first is
+// predicted. With Batch m the samples of a batch are evaluated with the same f, and a mistake adds y_i/m. A weight
+// multiplies the change that its sample causes, as in Perceptron.
 //
-// Only samples with a_i ≠ 0 become part of the model. Budget is the maximum number of these samples. If a mistake
-// adds one more, the fit removes the sample whose margin without its own term is the largest (Crammer, Kandola and
-// Singer, 2003).
+// Only samples with a_i ≠ 0 become part of the model. Budget is the maximum number of these samples. If a mistake adds
+// one more, the fit computes the margin of each sample without its own term, and removes the sample with the largest
+// margin (Crammer, Kandola and Singer, 2003).
 //
-// A mistake takes O(n (d + C)) operations, with rows of K from a cache. The memory is the cache and O(nC) numbers.
-// If the samples are not separable in the feature space of the kernel, the fit ends after Epochs epochs; use
-// kernel-ridge or svc instead.
+// A mistake takes O(n (d + C)) operations, with rows of K from a cache. The memory is the cache and O(nC) numbers. If
+// the samples are not separable in the feature space of the kernel, the fit ends after Epochs epochs; use kernel-ridge
+// or svc instead.
 type KernelPerceptron struct {
 	Kernel      kernels.Kernel // nil means the default of KernelRidge
 	Kind        PerceptronKind

@@ -107,8 +107,8 @@ func TestKernelPerceptronIsLinear(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					// Sums of integers are exact. Averages divide the coefficients of the 203 centers, whose sums
-					// are at most 5·203·7²·4.
+					// Sums of integers are exact. The averaged perceptron rounds the coefficients of the 203 centers;
+					// its sums are at most 5·203·7²·4.
 					bound := 0.0
 					if kind == learners.AveragedPerceptron {
 						bound = 203 * 0x1p-52 * 5 * 203 * 49 * 4

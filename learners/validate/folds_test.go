@@ -83,8 +83,8 @@ func TestBootstrap(t *testing.T) {
 	}
 }
 
-// TestBiasVariance checks that least squares for a linear truth has no bias and the variance σ²·mean h(x) with the
-// leverage h, and that bias² of a constant predictor is the variance of the truth.
+// TestBiasVariance checks that least squares for a linear truth has no bias, and the variance σ²·mean h(x) for the
+// leverage h. The bias² of a constant predictor must be the variance of the truth.
 func TestBiasVariance(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, fits, sigma = 40, 400, 0.5
@@ -104,7 +104,7 @@ func TestBiasVariance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The mean leverage of a line is 2/n. The limit is five of the relative standard deviations √(2/800) of the
+	// The mean leverage of a line is 2/n. The tolerance is five relative standard deviations, √(2/800), of the
 	// estimate.
 	want := sigma * sigma * 2 / n
 	checkClose(t, "variance", v.Variance, want, 5*math.Sqrt(2.0/800)*want)

@@ -18,9 +18,9 @@ type OutOfBag struct {
 	// all samples.
 	Error, Apparent float64
 	N               int
-	// For regression, Error² = Bias2 + Variance (Geman, Bienenstock and Doursat, 1992). Bias2 is the mean of (f̄ −
-	// y)² for the mean f̄ of the predictions of target y by the models fitted without the sample: bias² plus the
-	// noise of y. Variance is the mean of the variance of these predictions. For classes both are NaN.
+	// For regression, Error² = Bias2 + Variance (Geman, Bienenstock and Doursat, 1992). For each sample, f̄ is the mean
+	// of the predictions by the models fitted without it. Bias2 is the mean of (f̄ − y)²: bias² plus the noise of y.
+	// Variance is the mean of the variance of the predictions. For classes both are NaN.
 	Bias2, Variance float64
 }
 

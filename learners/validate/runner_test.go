@@ -181,8 +181,8 @@ func TestOutOfBagCountsRows(t *testing.T) {
 	}
 }
 
-// TestFitsAtOnceShareTheMemory checks that each device gets an equal share of the memory limit, minus the size of
-// its Part for a fit, and that the plan includes all concurrent fits.
+// TestFitsAtOnceShareTheMemory checks that a fit gets the memory limit divided by the number of devices, minus the size
+// of its Part, and that the plan includes all concurrent fits.
 func TestFitsAtOnceShareTheMemory(t *testing.T) {
 	const n, memory, plan = 6, 9000, 100
 	x := backend.NewHost[float64](n, 3)

@@ -210,8 +210,8 @@ func (e *emitter) copyField(args reg.Register, offset int, to operand.Mem) {
 	e.MOVQ(e.field(args, offset), to)
 }
 
-// triangleRows omits the rows of a panel that have no elements in the triangle, and sets t to the index of the
-// first remaining row minus that of the panel's first column.
+// triangleRows omits the rows of a panel that have no elements in the triangle. It sets t to the index of the first
+// remaining row minus the index of the panel's first column.
 func (e *emitter) triangleRows(args reg.Register, s strides, ldc, n, a, c, m, t reg.GPVirtual) {
 	j := e.field(args, offDirectN) // index of the panel's first column
 	e.SUBQ(n, j)

@@ -63,7 +63,7 @@ func (e *emitter) table() bool { return e.masks && e.double() }
 func (e *emitter) exponential() *exponential {
 	x := &exponential{e: e, shift: 52}
 	high, low := 710.0, -746.0
-	// hi + lo is ln 2. hi is so short that its product with n is exact.
+	// hi + lo is ln 2. hi has few bits, so that its product with the integer n of byTable or byPolynomial is exact.
 	ln2, ln2Rest := 0x1.62e42feep-1, 0x1.a39ef35793c76p-33
 	magic := 0x1.8p52 + 1023
 	if !e.double() {

@@ -40,7 +40,7 @@ type rowOperand struct {
 	p, x reg.GPVirtual
 }
 
-// products returns Σ xᵀz_r over all operands, for rows z_r of n elements with r < count, in adjacent lanes.
+// products returns, in adjacent lanes, Σ xᵀz_r over the operands for each r < count. The rows z_r have n elements.
 func (e *emitter) products(count int, n reg.GPVirtual, operands []rowOperand) reg.VecVirtual {
 	acc := e.vecs(count)
 	vector, end := e.label("vector"), e.label("rest")
@@ -65,10 +65,10 @@ func (e *emitter) products(count int, n reg.GPVirtual, operands []rowOperand) re
 	return e.sideBySide(e.addProducts(acc, n, operands))
 }
 
-// addProducts adds the products of the rows' tails to sums, one vector per row. A tail is shorter than a vector;
-// the lower bits of n are its length. It is processed in parts of half a vector, a quarter, and so on, and the sums
-// are folded to the length of the part. If the rows are shorter than a vector, sums may be uninitialized. No load
-// is beyond the rows, because a load that overlaps a recent store stalls.
+// addProducts adds the products of the rows' tails to sums, one vector per row. A tail is shorter than a vector; the
+// lower bits of n are its length. The code processes the tail in parts of half a vector, a quarter, and so on, and
+// folds the sums to the length of the part. It loads nothing beyond the rows, because a load that overlaps a recent
+// store stalls.
 func (e *emitter) addProducts(sums []reg.VecVirtual, n reg.GPVirtual, operands []rowOperand) []reg.VecVirtual {
 	for part := e.lanes() / 2; part > 0; part /= 2 {
 		if bytes := part * e.size(); bytes >= 16 {
@@ -98,7 +98,7 @@ func (e *emitter) addProducts(sums []reg.VecVirtual, n reg.GPVirtual, operands [
 }
 
 // foldedUnlessFew returns the sum of the two halves of each vector of v. If the rows have fewer than minElements
-// elements, v is not initialized, and foldedUnlessFew returns zeros.
+// elements, all elements of v are 0, and the code skips the additions.
 func (e *emitter) foldedUnlessFew(v []reg.VecVirtual, minElements int) []reg.VecVirtual {
 	few, end := e.label("few"), e.label("folded")
 	e.CMPQ(e.paramAt("n"), operand.U8(minElements))

@@ -14,14 +14,14 @@ var (
 		0x1.999999999999ap-2, 0x1.2492492492521p-2, 0x1.c71c71c6eaa80p-3, 0x1.745d177a8fd08p-3,
 		0x1.3b1395d4b0394p-3, 0x1.1118c757caf20p-3, 0x1.df7ce6604dddep-4, 0x1.e02d3bbc44457p-4,
 	}
-	// logCoefficientsShort approximates (2 artanh s − 2s)/s³; the logarithm has a relative error of 2^−43.1.
+	// logCoefficientsShort gives the polynomial (2 artanh s − 2s)/s³; ln m has a relative error of 2^−43.1.
 	logCoefficientsShort = []float64{
 		0x1.5555555564e9ap-1, 0x1.999998caf9cc3p-2, 0x1.249323e68ef34p-2, 0x1.c67ad927c1ad8p-3, 0x1.8c8c226bbe73ep-3,
 	}
 )
 
 const (
-	// ln 2 = ln2High + ln2Low. ln2High is so short that its product with k is exact.
+	// ln 2 = ln2High + ln2Low. ln2High has few bits, so that its product with an exponent k is exact.
 	ln2High = 0x1.62e42feep-1
 	ln2Low  = 0x1.a39ef35793c76p-33
 	// ⅔ = twoThirdsHigh + twoThirdsLow.

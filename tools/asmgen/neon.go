@@ -373,8 +373,8 @@ func immediate(op operand.Op) (int64, bool) {
 	return 0, false
 }
 
-// value returns the text of an operand of an integer instruction and, unless it is a constant, its register, which
-// will be regs[n]. Operands in memory are loaded.
+// value returns the text of an operand of an integer instruction: a constant, or "{n}" for a register, which value then
+// also returns. It loads operands in memory.
 func (l *lowering) value(op operand.Op, bytes, n int) (string, []vreg) {
 	if v, ok := immediate(op); ok {
 		return fmt.Sprintf("$%d", v), nil

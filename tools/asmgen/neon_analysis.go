@@ -149,7 +149,7 @@ func byElement(i *ir.Instruction, op int) bool {
 	return false
 }
 
-// findElements finds the broadcasts from memory whose users can all use one lane of a register instead.
+// findElements finds the broadcasts from memory that only instructions use for which one lane of a register suffices.
 func (l *lowering) findElements() {
 	l.byLane, l.element = map[reg.ID]bool{}, map[*ir.Instruction]elementAt{}
 	count := map[reg.ID]int{}

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// TestEncodings checks that LLVM's assembler gives the encoding of each encoded arm64 instruction for its comment.
+// TestEncodings checks the encoded arm64 instructions: LLVM's assembler must translate the comment to the same code.
 func TestEncodings(t *testing.T) {
 	assembler, err := exec.LookPath("llvm-mc")
 	if err != nil {

@@ -367,7 +367,7 @@ func (l *lowering) broadcast(i *ir.Instruction) error {
 	return nil
 }
 
-// elementOf returns the register and the lane of an operand of which one lane is used.
+// elementOf returns the register and the lane of an operand. It returns false unless the operand is a single lane.
 func (l *lowering) elementOf(op operand.Op) (vreg, int, bool) {
 	r, ok := op.(reg.Register)
 	if !ok || !l.byLane[r.ID()] {
@@ -603,7 +603,7 @@ func (c columns) unless(lane int, label string) bool {
 	return false
 }
 
-// move emits the loads or stores of the columns in the range: of a whole register, and after a branch lane by lane.
+// move emits the loads or stores of the columns in the range: one access to a whole register, or accesses to its parts.
 func (c columns) move(loads bool) {
 	l := c.l
 	lanes := 16 / l.size()

@@ -16,8 +16,8 @@ func (e *emitter) transposeDirect() {
 	src, dst := e.field(args, offDirectA), e.field(args, offDirectC)
 	rows, end := e.label("rows"), e.label("end")
 	e.Label(rows)
-	// The registers one, two and three hold the offsets of rows 1 to 3 of the block from row 0, or for a missing
-	// row that of the last existing row.
+	// The registers one, two and three hold the offsets of rows 1 to 3 of the block from row 0. A missing row has the
+	// offset of the last existing row.
 	one, two, three := e.GP64(), e.GP64(), e.GP64()
 	e.XORQ(one, one)
 	e.CMPQ(m, operand.U32(1))
