@@ -45,8 +45,8 @@ func (p Params) keys(t *dataset.Table) ([]uint64, error) {
 	return t.Keys(slices.DeleteFunc(t.Names(), func(name string) bool { return !p.isFeature(name) }))
 }
 
-// draw adds rows to the sample and keeps the rows with the smallest priorities. A priority is a random function of
-// the features and of p.Seed, so that the sample does not depend on the order of the rows or on the pieces.
+// draw adds rows to the sample and keeps the rows with the smallest priorities. A priority is a random function of the
+// features and of p.Seed, so that the sample does not depend on the order of the rows or their division into pieces.
 func (c *census) draw(t *dataset.Table, p Params) error {
 	h, err := p.keys(t)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// All pieces must have the same columns, in any order. But a part of a LIBSVM file has columns up to its highest
-// feature only.
+// All pieces must have the same columns, in any order. Only a part of a LIBSVM file may lack the columns above its
+// highest feature.
 
 // align returns an error if the given names of a file's columns do not match the columns of c.
 func (c *census) align(source string, names []string, sparse bool) error {

@@ -136,7 +136,7 @@ func decode[T any](b []byte) (T, error) {
 	return v, nil
 }
 
-// These functions have names because Beam identifies coders by the names of functions.
+// The functions below have names because Beam identifies coders by the names of functions.
 
 func encodePiece(p filePiece) ([]byte, error)    { return encode(p) }
 func decodePiece(b []byte) (filePiece, error)    { return decode[filePiece](b) }

@@ -88,8 +88,8 @@ func (f *judgeFn) ProcessElement(ctx context.Context, chosen chosenModel, plan f
 	return nil
 }
 
-// measure adds the passes over the samples. Each measures the residual of the solution, and all but the last
-// correct it.
+// measure adds the passes over the samples to the pipeline. Each pass measures the residual of the solution, and all
+// but the last pass correct the solution.
 func measure(s beam.Scope, p Params, pieces, plan, chosen, total beam.PCollection) beam.PCollection {
 	for pass := range p.Passes {
 		s := s.Scope(fmt.Sprintf("pass %d", pass+1))

@@ -148,7 +148,7 @@ func (c *census) encoder(ctx context.Context, p Params) (*dataset.Encoder, error
 	return e, err
 }
 
-// parameter returns the name of a pipeline parameter that package dataset advises to set, or "" if there is none.
+// parameter returns name, a parameter that package dataset advises to set, or "" if a pipeline has no such parameter.
 func parameter(name string) string {
 	if name == "categorical" || name == "task=classification" {
 		return ""
@@ -197,7 +197,7 @@ func (c *census) sampled(p Params, enc *dataset.Encoder) (x *mat.Dense, y backen
 	return x, signs(hostOf(targets), enc.Labels), nil
 }
 
-// means returns the means of the columns of a sample, which are subtracted to avoid cancellation.
+// means returns the means of the columns of a sample, by which features or targets are shifted to avoid cancellation.
 func means(x backend.Host[float64]) []float64 {
 	m := make([]float64, x.Cols)
 	for i := range x.Rows {

@@ -64,7 +64,7 @@ func (f *solveFn) ProcessElement(ctx context.Context, _ []byte, plan fitPlan, ne
 	return nil
 }
 
-// solve implements solveFn, given the parts of all slots. A part is nil if its fold has no rows.
+// solve implements solveFn, given the sums of all slots. An element of parts is nil if its fold has no rows.
 func (p Params) solve(ctx context.Context, dev backend.Device, plan *fitPlan, parts []*sums.Sums) (*chosenModel, *sums.Sums, error) {
 	best, lambda := 0, p.Lambdas[0]
 	var scores []Score

@@ -120,8 +120,8 @@ func (f *form) step(j int) error {
 	return f.update(f.a.View(first+count, first+count, m, m), panel, t)
 }
 
-// panel factors columns c … c+w−1, from row c on, of the m × width panel p, where m > width. It bisects the
-// columns recursively into strips. V, with its zeros and ones, overwrites the columns of p, and R is stored in r.
+// panel computes the QR factorization of columns c to c+w−1, from row c on, of the panel p (m × width, m > width). It
+// bisects the columns into strips. V, with its zeros and ones, overwrites the columns of p. R is stored in r.
 func (f *form) panel(p backend.Matrix[float64], c, w int, tau []float64, r backend.Host[float64]) error {
 	m, _ := p.Dims()
 	if w <= stripWidth {
@@ -365,7 +365,7 @@ func (f *form) formQ() error {
 	return b.Sync()
 }
 
-// identity replaces the rows and columns of block j, from its diagonal block on, by those of I.
+// identity replaces the rows and columns of block j, from its diagonal block on, by rows and columns of I.
 func (f *form) identity(j int) {
 	first, count := f.rows(j)
 	remaining := f.n - first

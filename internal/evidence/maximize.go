@@ -59,9 +59,9 @@ type Candidate struct {
 const (
 	// maxLogDistance bounds the logarithm of a parameter's ratio to its start: ln 100,000, as in scikit-learn.
 	maxLogDistance = 11.5
-	// For a smaller ratio of λ to the mean of k(x, x), the rounding error of K may exceed λ.
+	// minNoise is the smallest ratio of λ to the mean of k(x, x). For smaller λ, the rounding error of K may exceed λ.
 	minNoise = 1e-9
-	// For a larger ratio of λ to the mean of k(x, x), K is negligible.
+	// maxNoise is the largest ratio of λ to the mean of k(x, x). For larger λ, K is negligible.
 	maxNoise = 1e6
 	// maxEvaluations is the maximum number of evaluations for one start of Maximize.
 	maxEvaluations = 150
@@ -74,7 +74,7 @@ func newSearch(ctx context.Context, dev backend.Device, p solvers.Problem, par P
 		v, distance := q.Value, 1e3*max(1, math.Abs(q.Value))
 		low, high := max(v-distance, q.Min), min(v+distance, q.Max)
 		if q.Log {
-			// A parameter that is 0 remains 0.
+			// The smallest float64 replaces a parameter of 0, which has no logarithm.
 			v = elementary.Log(max(v, math.SmallestNonzeroFloat64))
 			low, high = max(v-maxLogDistance, elementary.Log(q.Min)), min(v+maxLogDistance, elementary.Log(q.Max))
 		}
@@ -207,11 +207,10 @@ func nonzeroColumns(h backend.Host[float64]) backend.Host[float64] {
 	return nonzero
 }
 
-// starts returns the first start and par.Restarts random starts. A random start multiplies each parameter of the
-// first start by 10ᵘ, with u uniform between −1 and 1. It does not change a kernel parameter whose field Log is
-// not set. If a kernel, which may be a term of a sum or a factor of a product, has d length scales of single
-// features, they are multiplied by 10ᵘ/√d with u between −½ and ½. Other distributions led to a smaller likelihood
-// more often (bench/REJECTED.md).
+// starts returns the first start and par.Restarts random starts. A random start multiplies each parameter of the first
+// start by 10ᵘ, with u uniform between −1 and 1. It does not change a kernel parameter whose field Log is not set. If a
+// kernel, which may be a term of a sum or a factor of a product, has d length scales of single features, they are
+// multiplied by 10ᵘ/√d with u between −½ and ½.
 func (h *search) starts() [][]float64 {
 	rng := rand.New(rand.NewPCG(h.par.Seed, 2))
 	features := map[string]int{} // the number of length scales of single features in each kernel
@@ -361,7 +360,7 @@ func (h *search) fatalError() error {
 	return nil
 }
 
-// evaluate computes value and gradient at x, unless they have already been computed at x.
+// evaluate computes the fields value and gradient at x, unless they have already been computed at x.
 func (h *search) evaluate(x []float64) {
 	if h.point != nil && floats.Equal(h.point, x) {
 		return

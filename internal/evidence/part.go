@@ -63,8 +63,8 @@ func (h *search) partSearch() *search {
 	return g
 }
 
-// climbParts runs a local search with a part of the samples from each start, evaluates the end points with all
-// samples, and continues from the best of them. Without a usable end point, ends remains empty.
+// climbParts runs a local search with a part of the samples from each start, evaluates the end points with all samples,
+// and continues from the best of them. Without a usable end point, the slice ends remains empty.
 func (h *search) climbParts(starts [][]float64) error {
 	g := h.partSearch()
 	if g == nil {
@@ -154,11 +154,11 @@ func (h *search) curvature(x []float64) (c numeric.Small, err error) {
 }
 
 // finish continues from x with all samples by the quasi-Newton method of Broyden, Fletcher, Goldfarb and Shanno
-// (Nocedal and Wright 2006, chapter 6). The first matrix has the eigenvectors of curvature and the absolute values
-// of its eigenvalues. The method ends
+// (Nocedal and Wright 2006, chapter 6). The first matrix has the eigenvectors of curvature and the absolute values of
+// its eigenvalues. The method ends
 //   - when the predicted increase is below 10⁻⁵ and all derivatives are below 10⁻³,
 //   - when two successive steps increase the log likelihood by less than 10⁻⁵ each, or
-//   - when no step along the direction increases it, or after maxEvaluations evaluations.
+//   - when no step along the direction increases the log likelihood, or after maxEvaluations evaluations.
 func (h *search) finish(x []float64, curvature numeric.Small) error {
 	n := len(x)
 	x = slices.Clone(x)

@@ -155,7 +155,7 @@ func (m *kernelLogit) objective(f, alpha backend.Host[float64], b []float64) (g 
 	return g, value + m.lambda/2*m.square(f, alpha, b)
 }
 
-// square returns Σ ‖f_c‖² = Σ α_cᵀKα_c over the columns for the scores f = Kα + b.
+// square returns Σ ‖f_c‖² = Σ α_cᵀKα_c over the columns c, for the scores f = Kα + b.
 func (m *kernelLogit) square(f, alpha backend.Host[float64], b []float64) (sum float64) {
 	for i := range f.Rows {
 		for c, a := range alpha.Row(i) {

@@ -32,8 +32,7 @@ func (m *kernelLogit) joint() bool {
 	return (rank+1)*m.f.Cols <= jointUnknowns
 }
 
-// byBasis fits the model with the columns of F as features. It returns nil if F has no columns or the kernel is not
-// positive semidefinite.
+// byBasis fits the model with the columns of F as features. If K is 0 or not positive semidefinite, it returns nil.
 func (m *kernelLogit) byBasis(index []int, tol float64, maxIter int) (*KernelResult, error) {
 	t := m.t
 	if !m.k.IsPSD() {

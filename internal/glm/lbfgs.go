@@ -13,10 +13,10 @@ import (
 func lbfgsPairs(unknowns int) int { return min(max(64<<20/(3*8*unknowns), 5), 20) }
 
 // lbfgs minimizes F by the limited-memory BFGS method (Nocedal 1980, Updating quasi-Newton matrices with limited
-// storage). Its initial approximation of the Hessian is the metric M. lbfgs stops when the estimated remaining
-// decrease of F is below tol·F. The estimate is the largest of three: gᵀM⁻¹g/2, gᵀBg/2 with the inverse Hessian B
-// of L-BFGS, and an extrapolation of the last decreases. After the given number of evaluations of F, lbfgs returns
-// handedOver, because another method is then expected to take less time.
+// storage). Its initial approximation of the Hessian is the metric M. lbfgs stops when the estimated remaining decrease
+// of F is below tol·F. With the gradient g and the inverse Hessian B of L-BFGS, the estimate is the largest of
+// gᵀM⁻¹g/2, gᵀBg/2 and an extrapolation of the last decreases. After the given number of evaluations of F, lbfgs
+// returns handedOver, because another method is then expected to take less time.
 func (l *logit) lbfgs(p *point, metric metric, tol float64, maxIter, evaluations int, report func(iter int, gain, value float64) error) (_ *point, iter int, reason ending, err error) {
 	defer metric.free()
 	var pairs secants
@@ -107,7 +107,7 @@ type secant struct {
 	sy       float64
 }
 
-// add appends the step between two points without M⁻¹y, if the curvature along it exceeds its rounding error.
+// add appends the step between two points without M⁻¹y, if the curvature along the step exceeds its rounding error.
 func (k secants) add(from, to *point) secants {
 	c := secant{s: addScaled(to.theta, -1, from.theta), y: addScaled(to.gradient, -1, from.gradient)}
 	if c.sy = dot(c.s, c.y); !(c.sy > 1e-14*math.Sqrt(dot(c.s, c.s)*dot(c.y, c.y))) {

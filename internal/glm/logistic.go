@@ -295,7 +295,7 @@ func (l Params) stages(f *logit) []stage {
 }
 
 const (
-	// A cautious estimate: Newton's method takes about 6 steps if L-BFGS takes 10 or more.
+	// newtonSteps is a cautious estimate: Newton's method takes about 6 steps if L-BFGS takes 10 or more.
 	newtonSteps    = 8
 	newtonShare    = 0.75
 	fewEvaluations = 4

@@ -356,7 +356,7 @@ func (l *logit) pass(shift []float64) (tally, error) {
 	return l.sumTallies(list), b.Upload(l.g, sum)
 }
 
-// blockElements is the number of elements in a block of X (512 KiB), which stays in a cache, for W of one column.
+// blockElements is the number of elements in a block of X (512 KiB) if W has one column. The block stays in a cache.
 const blockElements = 1 << 16
 
 // unpackedOps is the maximum number of multiplications in a product that package cpu computes without packing X.

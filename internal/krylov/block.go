@@ -289,7 +289,7 @@ func (k *block[T]) precondition() (active int, err error) {
 	return active, k.pre.Apply(z, r)
 }
 
-// orthogonalize sets P to a basis of the columns of Z that are independent to working precision.
+// orthogonalize sets P to a basis of the columns of Z, without columns that are dependent to working precision.
 func (k *block[T]) orthogonalize(active int) error {
 	z := k.view(k.z, active)
 	s, err := k.inner(z, z)

@@ -75,7 +75,7 @@ const (
 	CarryLimit = 1e-3
 	// reviewAfter is the number of iterations after which Review is called.
 	reviewAfter = 10
-	// replaceEvery is the number of iterations between replacements of R.
+	// replaceEvery is the number of iterations between two recomputations of the residual R.
 	replaceEvery = 50
 )
 

@@ -116,7 +116,7 @@ func reject[T backend.Float](r *rand.Rand, h backend.Host[T], diag []float64, s 
 	return accepted, factorAt[T](e, accepted)
 }
 
-// An elimination is a Cholesky factorization of a small matrix on the host with pivots chosen on the way.
+// An elimination is a Cholesky factorization of a small matrix on the host that chooses its pivots step by step.
 type elimination struct {
 	a     [][]float64 // the Schur complement; only i ≥ j is stored
 	steps [][]float64 // columns of the factor, in the order of the pivots

@@ -50,7 +50,7 @@ func makers[T backend.Float]() map[string]maker[T] {
 // Names returns the names of the preconditioners.
 func Names() []string { return slices.Sorted(maps.Keys(makers[float64]())) }
 
-// scratch returns the device memory, in bytes, that the preconditioner of the given name takes beside its factor.
+// scratch returns the device memory, in bytes, of the named preconditioner's computation in addition to its factor.
 func scratch[T backend.Float](name string, k int, points func(rows int) int64) int64 {
 	if name == Taylor {
 		return 0

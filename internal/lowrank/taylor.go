@@ -34,7 +34,7 @@ const Taylor = "taylor"
 // maxMonomialDegree bounds the degree of the monomials.
 const maxMonomialDegree = 32
 
-// newSeries returns the series of k for points with d features, or an error with the reason why there is none.
+// newSeries returns the power series of k for points with d features, or an error with the reason why there is none.
 func newSeries(k kernels.Kernel, d int) (series, error) {
 	s := series{weight: 1}
 	for {
@@ -288,7 +288,7 @@ func taylorFeatures[T backend.Float](task Task[T], f backend.Matrix[T]) (approxi
 				for j, v := range phi {
 					out.Row(i)[j] = T(v)
 				}
-				// Raise the tail to at least 16 times the rounding error of F.
+				// Raise the element of K − FFᵀ to at least 16 times the rounding error of F.
 				a.diagonal[from+i] = max(s.tail(norm2, q), 16*numeric.UnitOf[T]()*numeric.Squared(phi))
 			}
 		})

@@ -294,8 +294,7 @@ func (t *taylorSample) residualByDegree(i int) (parts []numeric.Small, diagonals
 	return parts, diagonals
 }
 
-// features describes the matrix of the terms of one degree for all pairs of rows. It models the matrix as ZZᵀ, where
-// the columns of Z are independent features of equal weight.
+// features models the matrix of the terms of one degree as ZZᵀ, with independent columns of Z of equal weight.
 type features struct {
 	trace      float64 // mean element of the diagonal
 	meanSquare float64 // mean square of the off-diagonal elements

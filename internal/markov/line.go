@@ -30,12 +30,12 @@ func (m Model) Elements(n int) int64 {
 	return numeric.Elements(n, 4+len(m.terms)+m.dim)
 }
 
-// Roundings bounds the number of roundings in Multiply for each point, relative to Σ_j |v_j| k(0). With P the
-// covariance of the state:
+// Roundings bounds the number of roundings in Multiply for each point, relative to Σ_j |v_j| k(0). Let P be the
+// covariance of the state, A the transition matrix of a step s, and h as in the method value:
 //
 //   - In the norm √(vᵀP⁻¹v), A does not increase the length of any vector, and Ph has the length √k(0).
-//   - A step rounds 12 numbers, which are at most 3.3 times as large as the result, and the five roundings of s
-//     change A by at most 4 times their sum.
+//   - A step rounds 12 numbers, which are at most 3.3 times as large as the result, and the five roundings of s change
+//     A by at most 4 times their sum.
 //   - This norm and the 2-norm differ by at most the factor √4, because P has the condition number 4.
 const Roundings = 128
 

@@ -101,8 +101,8 @@ func Faster(n, m int) bool {
 // A Posterior computes the variances of the process given its values at the points of a Line.
 type Posterior struct {
 	Line *Line
-	// For each point, filtered holds the covariance of the state given the values up to this point. The field
-	// information holds the matrix N of Variance from this point on. Both are n × Dim(Dim+1)/2.
+	// For each point, filtered holds the covariance of the state given the values up to the point, and information
+	// the matrix N of Variance for the values from the point on. Both are n × Dim(Dim+1)/2.
 	filtered, information []float64
 }
 

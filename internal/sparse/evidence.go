@@ -53,7 +53,7 @@ type mean struct {
 
 func newMean(m int) mean { return mean{c: make([]float64, m), q: make([]float64, m)} }
 
-// means returns mean and, if not nil, second. A change of the model must update every returned mean.
+// means returns the field mean and, if it is not nil, second. A change of the model must update every returned mean.
 func (e *evidence) means() []*mean {
 	if e.second == nil {
 		return []*mean{&e.mean}
@@ -119,7 +119,7 @@ func newEvidence(t *run.Task, b *basis, y backend.Host[float64]) (*evidence, err
 	}
 	e.minVariance = 1e-12 * spread
 	e.work[0], b.phi = b.phi.Data, backend.Host[float64]{} // Φ is no longer needed, and its memory is reused
-	// The initial σ is a tenth of the standard deviation of t, which leads to a higher maximum.
+	// The initial σ is a tenth of the standard deviation of t.
 	e.beta = 100 / spread
 	return e, t.Step("gram", 0.1)
 }
@@ -284,7 +284,7 @@ func (e *evidence) posterior() error {
 		e.residualSquare += e.mu[p] * (numeric.Dot(g.Row(p), e.mu) - 2*e.c[j])
 	}
 	e.residualSquare = max(e.residualSquare, e.total*epsilon)
-	// log|C| = N log σ² + log|H| − log|A|. The terms of tᵀC⁻¹t = β‖t − Φμ‖² + μᵀAμ are positive and cannot cancel.
+	// The marginal covariance C of t has log|C| = N log σ² + log|H| − log|A|. Both terms of tᵀC⁻¹t are ≥ 0.
 	quadratic := e.beta * e.residualSquare
 	for p, j := range e.active {
 		quadratic += e.alpha[j] * e.mu[p] * e.mu[p]

@@ -128,7 +128,7 @@ func (p *laplace) objective(values backend.Host[float64], mu []float64) (sum flo
 		if p.positive[i] {
 			z = -z
 		}
-		// The logarithm below is log(1 + e^z).
+		// Subtract log(1 + e^z) without overflow.
 		sum -= p.phi.weight[i] * (math.Max(z, 0) + math.Log1p(elementary.Exp(-math.Abs(z))))
 	}
 	for a, j := range p.active {

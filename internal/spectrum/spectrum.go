@@ -100,7 +100,7 @@ func (s Density) At(omega float64) (sum float64) {
 	return sum
 }
 
-// Kernel returns the value, at the distance r, of the kernel without its constant.
+// Kernel returns the value of the kernel minus Constant at the distance r.
 func (s Density) Kernel(r float64) (sum float64) {
 	for _, t := range s.Terms {
 		v := math.Sqrt(2*t.Nu) * r / t.Sigma

@@ -48,8 +48,8 @@ func (w *Equations) Falkon(timed Timed, c *Centers, q Sampled) (*Preconditioner,
 // FalkonBytes returns the device memory of newFalkon, in bytes.
 func FalkonBytes(m int) int64 { return numeric.Bytes(numeric.Elements(m+1, m)) }
 
-// newFalkon computes the preconditioner from the samples q, in pieces of the size of w. The result jitter is the
-// number that was added to the diagonal of S to factor S.
+// newFalkon computes the preconditioner from the samples q, in pieces of as many rows as those of w. The result jitter
+// is the number that was added to the diagonal of S to factor S.
 func newFalkon(w *Equations, c *Centers, q Sampled) (f *falkon, jitter float64, err error) {
 	if f, jitter, err = beginFalkon(w, c); err != nil {
 		return nil, 0, err
@@ -159,7 +159,7 @@ func (f *falkon) factorGram(w *Equations, c *Centers) (added float64, err error)
 	return added, nil
 }
 
-// Root returns the M×M upper triangle T with TᵀT = k(c, c). It places c on dev: no other device may use c.
+// Root returns the M×M upper triangle T with TᵀT = k(c, c). It places c on dev. Do not use c on another device.
 func (c *Centers) Root(ctx context.Context, dev backend.Device) (backend.Host[float64], error) {
 	f := run.New(ctx, dev, nil)
 	defer f.Mem.FreeAll()

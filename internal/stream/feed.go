@@ -53,7 +53,7 @@ func NewFeed(data Source, rows int) *Feed {
 	return &Feed{data: data, x: backend.NewHost[float64](rows, d), y: backend.NewHost[float64](rows, t), w: make([]float64, rows), spread: make([]spread.Spread, t)}
 }
 
-// WithKeys makes the passes of f set Keys.
+// WithKeys makes each pass of f set the field Keys, and returns f.
 func (f *Feed) WithKeys() *Feed {
 	f.Keys = make([]uint64, f.x.Rows)
 	return f

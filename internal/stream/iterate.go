@@ -175,12 +175,12 @@ type storedSums struct {
 	diag, factorDiag []float64 // diagonals of H and of the factor
 }
 
-// bySums solves Hβ = z without a pass: by the factor and two steps of refinement with the stored H. Residual of
-// the result is the residual with the stored H and z, plus a bound on the effect of their rounding errors. bySums
-// returns nil if Residual exceeds tol.
+// bySums solves Hβ = z without a pass: by the factor and two steps of refinement with the stored H. The field Residual
+// of the result is the residual with the stored H and z, plus a bound on the effect of the rounding errors of H and z.
+// bySums returns nil if Residual exceeds tol.
 //
-// Let s_a² = Σ w_i φ_a², and c = numeric.SumRounding(n+M). Element a of the computed residual r̂ differs from that
-// of z − Hβ for the exact sums by at most
+// Let s_a² = Σ w_i φ_a², and c = numeric.SumRounding(n+M). Element a of the computed residual r̂ differs from element a
+// of r = z − Hβ for the exact sums by at most
 //
 //	|r̂ − r|_a ≤ c s_a (Σ_b s_b |β_b| + √Σ w_i y_i²)
 func (w *Equations) bySums(k *storedSums, pre krylov.Preconditioner[float64], buffers [4]backend.Matrix[float64], size []float64, tol float64) (*Solution, error) {

@@ -11,9 +11,9 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Prior returns the posterior for no samples and a basis of m functions with S = I. Update adds samples to it. In
-// the first call of Update, the argument beta must be 0, and the argument bias near the means of the targets. The
-// argument mean of Prior must be near the mean of φ over the samples. A nil mean means no intercept.
+// Prior returns the posterior for no samples and a basis of m functions with S = I. Update adds samples to it. In the
+// first call of Update, beta must be 0, and bias must be near the means of the targets. The argument mean of Prior must
+// be near the mean of φ over the samples. A nil mean means no intercept.
 func Prior(lambda float64, unit bool, m, t int, mean []float64) *Posterior {
 	p := &Posterior{Factors: backend.NewHost[float64](m, m), Lambda: lambda, Unit: unit, Quadratic: make([]float64, t)}
 	root := math.Sqrt(lambda)

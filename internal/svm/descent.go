@@ -10,17 +10,16 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// descent solves a Problem of the linear kernel on sparse samples by dual coordinate descent with shrinking
-// (Hsieh, Chang, Lin, Keerthi and Sundararajan 2008). It stores w = Σ_i s_i α_i x_i; a step of variable i reads
-// and writes the elements of w in the columns that x_i stores. Unlike the problem of the paper, a Problem has the
-// constraint Σ_i s_i α_i = κ, where κ is the sum for the initial α. Its multiplier is the intercept b. By the
-// method of multipliers (Hestenes 1969; Powell 1969), the steps minimize
+// descent solves a Problem of the linear kernel on sparse samples by dual coordinate descent with shrinking (Hsieh,
+// Chang, Lin, Keerthi and Sundararajan 2008). It stores w = Σ_i s_i α_i x_i; a step of variable i reads and writes the
+// elements of w in the columns that x_i stores. Unlike the problem of the paper, a Problem has the constraint Σ_i s_i
+// α_i = κ, where κ is the sum for the initial α. Its multiplier is the intercept b. By the method of multipliers
+// (Hestenes 1969; Powell 1969), the steps minimize
 //
 //	½‖w‖² + Σ_i p_i α_i + b₀(Σ_i s_i α_i − κ) + (ρ/2)(Σ_i s_i α_i − κ)²
 //
-// over one variable at a time. After each pass over the variables b₀ increases by ρ(Σ_i s_i α_i − κ). ρ is a
-// sixteenth of the mean of ‖x‖², for which fits of texts take a third to two thirds as many passes as for the
-// mean. At the end α is projected onto the constraint.
+// over one variable at a time. After each pass over the variables b₀ increases by ρ(Σ_i s_i α_i − κ). ρ is a sixteenth
+// of the mean of ‖x‖². At the end α is projected onto the constraint.
 type descent struct {
 	*smo
 	rows   backend.CSR[float64]
@@ -223,8 +222,8 @@ func (d *descent) move(r int, t float64) {
 	d.work += d.rows.Indptr[r+1] - d.rows.Indptr[r]
 }
 
-// settle projects α onto the constraint. It moves the free variables, and if these do not suffice all variables,
-// towards their bounds, each by the same fraction of its distance. Then it recomputes w and F.
+// settle projects α onto the constraint. It moves the free variables, or all variables if the free variables do not
+// suffice, by the same fraction of their distances to their bounds. Then it recomputes w and F.
 func (d *descent) settle() {
 	d.b -= d.rho * d.excess
 	for _, all := range []bool{false, true} {

@@ -246,7 +246,7 @@ func (m *memory) matrix(s *[]float64, rows, cols int) backend.Host[float64] {
 	return backend.Host[float64]{Rows: rows, Cols: cols, Stride: cols, Data: grow(s, rows*cols)}
 }
 
-// takeRows returns a matrix of slots × n elements with arbitrary contents.
+// takeRows returns a slots×n matrix with arbitrary contents.
 func (m *memory) takeRows(slots, n int) backend.Host[float64] {
 	if cap(m.rows) < slots*n {
 		m.rows = nil
@@ -415,8 +415,8 @@ func (c *RowCache) takeSlot() int {
 	return s
 }
 
-// assign assigns slot s to row i, whose values the slot holds. It returns an error if the row contains
-// a value that is not finite: with NaN, the solver's search for the largest value would not end.
+// assign records that slot s holds row i. It returns an error if the row contains a value that is not finite: with NaN,
+// the solver's search for the largest value would not end.
 func (c *RowCache) assign(s, i int) error {
 	row := c.rows.Row(s)
 	row[i] = c.Diag[i]

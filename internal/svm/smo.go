@@ -375,8 +375,9 @@ func (s *smo) permitAll() {
 // violation computes v and returns the largest v of the variables that may increase, and the smallest v of the
 // variables that may decrease.
 //
-// In a ν formulation, the variables of each sign have their own two numbers. violation adds a constant to all v of
-// a sign, so that the two numbers of the sign add to 0, and returns those of the sign with the larger difference.
+// In a ν formulation, the variables of each sign have their own two numbers. violation adds a constant to all v of a
+// sign, so that the two numbers of the sign add to 0. It returns the two numbers of the sign with the larger
+// difference.
 func (s *smo) violation() (maxV, minV float64) {
 	if s.full.nu != plain {
 		return s.separateViolation()
@@ -563,8 +564,8 @@ const (
 	shrinkAfter = 3
 )
 
-// shrink removes the rows whose variables are all at bounds and belong to no violating pair, if
-// there are many such rows.
+// shrink removes the rows whose variables are all at bounds and belong to no violating pair, if these are at least a
+// third of the rows.
 func (s *smo) shrink(maxV, minV float64) (bool, error) {
 	if s.n < shrinkRows {
 		return false, nil
@@ -709,10 +710,10 @@ func (s *smo) result() (*Result, error) {
 	return res, nil
 }
 
-// duality returns the duality gap: the primal objective at (t·f, t·b) minus the dual objective. t is 1, or for two
-// classes the smallest number ≥ 1 for which the hinge loss is 0, whichever gives the smaller objective. Let α_i be
-// dual variable i, c_i its bound, s_i its sign, p_i its linear coefficient, F_i = f(x_i), and
-// g_i = t s_i(F_i + b) + p_i. The gap is
+// duality returns the duality gap: the primal objective at (t·f, t·b) minus the dual objective. For two classes, t is
+// either 1 or the smallest number ≥ 1 for which the hinge loss is 0: the number with the smaller objective. Otherwise t
+// is 1. Let α_i be dual variable i, c_i its bound, s_i its sign, p_i its linear coefficient, F_i = f(x_i), and g_i = t
+// s_i(F_i + b) + p_i. The gap is
 //
 //	½(t − 1)²‖f‖² + Σ_i max(α_i g_i, (α_i − c_i) g_i)
 func (s *smo) duality(res *Result) float64 {

@@ -20,10 +20,9 @@ func PairValues(values, sums, b []float64, k int) {
 	}
 }
 
-// Votes sets votes for each of K > 2 classes to the number of pairs that predict the class, plus s/(3(|s|+1)),
-// where s is the sum of the decision values for the class over its pairs. As in scikit-learn, this term only
-// breaks ties. pairs holds the decision values in the order of At. A sum that overflows is replaced by the largest
-// float64.
+// Votes sets votes for each of K > 2 classes to the number of pairs that predict the class, plus s/(3(|s|+1)), where s
+// is the sum of the decision values for the class over its pairs. As in scikit-learn, this term only breaks ties. pairs
+// holds the decision values in the order defined by At. A sum that overflows is replaced by the largest float64.
 func Votes(votes, pairs []float64) {
 	k := len(votes)
 	sums := make([]float64, k)

@@ -22,7 +22,7 @@ type working struct {
 	separate bool // whether a step changes two variables with equal s_i
 }
 
-// curvature replaces a curvature that is not positive, as in LIBSVM. Equal rows have such a curvature.
+// curvature replaces a curvature that is not positive, as in LIBSVM. A pair of equal rows has such a curvature.
 const curvature = 1e-12
 
 func newWorking(s *smo, set []int) *working {
@@ -157,8 +157,7 @@ func (w *working) shift(i int, t float64, bound bool) {
 	w.rise[i], w.fall[i] = offsets(increases, decreases)
 }
 
-// offsets returns rise = −∞ if a variable must not increase, and fall = +∞ if it must not decrease; otherwise both are
-// 0. Added to v, they exclude the variable from a maximum or a minimum without a branch.
+// offsets returns the terms −∞ or ∞ that exclude a variable from the maximum or the minimum of v, otherwise 0.
 func offsets(mayRise, mayFall bool) (rise, fall float64) {
 	if !mayRise {
 		rise = math.Inf(-1)

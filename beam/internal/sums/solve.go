@@ -144,7 +144,7 @@ func (p Problem) Squares(s *Sums, sol *Solution) ([]float64, error) {
 	squares := make([]float64, t)
 	c := make([]float64, m)
 	for k := range t {
-		// Convert the intercept to the shifted targets and functions, over which the sums are computed.
+		// The sums are over the shifted targets and functions. Convert the intercept to these.
 		b := sol.Intercept[k]
 		if p.TargetShift != nil {
 			b -= p.TargetShift[k]
