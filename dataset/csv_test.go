@@ -216,7 +216,7 @@ func numbersBelow(n int) string {
 	return b.String()
 }
 
-// TestLongColumn checks that values do not change if a column changes to the plain form while it is read.
+// TestLongColumn checks that values do not change if a column changes to the plain form (see column) while it is read.
 func TestLongColumn(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("a,b\n")

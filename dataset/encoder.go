@@ -76,7 +76,7 @@ type Number struct {
 	High     float64 `json:"high,omitempty"`     // the largest number; in encoders of older versions Low and High are 0
 }
 
-// Slope returns the derivative of the feature with respect to x.
+// Slope returns the derivative of the feature with respect to the number in the cell.
 func (n Number) Slope() float64 {
 	if n.Rounding > 0 { // the feature is 0 for every number of the training table
 		return 0

@@ -188,8 +188,8 @@ func (f *classifier) add(text string) (class int, ok bool) {
 }
 
 // ScoredTargets returns the targets of a table, as Targets does, to compare them with predictions. Classes that the
-// training table lacks have the indices len(Classes()), len(Classes()) + 1, …, in order of first occurrence. The
-// result classes lists the labels of all indices, and is nil for a numeric target.
+// training table lacks have the indices len(Classes()), len(Classes()) + 1, …, in order of first occurrence.
+// ScoredTargets also returns the labels of all indices, or nil for a numeric target.
 func (e *Encoder) ScoredTargets(t *Table) (y *mat.Dense, classes []string, err error) {
 	if e == nil || e.Labels == nil || t.Rows() == 0 {
 		y, err = e.Targets(t)

@@ -25,7 +25,7 @@ func (s *libsvm) slowly(text []byte) error {
 	return nil
 }
 
-// FuzzLIBSVMLines checks that addFast gives the same result as record.
+// FuzzLIBSVMLines checks that the methods addFast and record give the same result.
 func FuzzLIBSVMLines(f *testing.F) {
 	for _, text := range []string{"1 1:0.5 3:2\n", "-1.5 0:1e-3  7:12345678901234567890 \r\n+2\n", "1 1:1 1:2\n", "1:2 3:4\n", "1 2:3#x\n\n# y\n3\t4:5\r", "1 1:2 \r 3:4\n", "1 1:\n1 :2\n1 1:2:3", "0x1 1:1", "1 999999999:1 1000000000:1"} {
 		f.Add([]byte(text))

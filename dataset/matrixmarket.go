@@ -218,7 +218,7 @@ func (m *marketReader) entry() string {
 	return "row column value"
 }
 
-// blank returns the index of the first byte after i − 1 that is not a space, a tab or a CR.
+// blank returns the first index ≥ i at which b has no space, tab or CR.
 func blank(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\r') {
 		i++

@@ -383,8 +383,8 @@ func fourDigits(x uint32) uint64 {
 	return uint64(x&0xff*100 + x>>16&0xff)
 }
 
-// scaled returns mantissa·10^power, rounded once, from at least 62 bits of the product or quotient with 5^|power|.
-// The last of these bits is set if the remaining bits are not all 0.
+// scaled returns mantissa·10^power, rounded once. It computes at least 62 bits of the product or quotient of mantissa
+// and 5^|power|, and sets the last bit if the remaining bits are not all 0.
 func scaled(mantissa uint64, power int) float64 {
 	five := powersOfFive[max(power, -power)]
 	shift := bits.LeadingZeros64(mantissa)

@@ -58,8 +58,8 @@ func fromDictionary(encoding int64) bool {
 	return encoding == encPlainDictionary || encoding == encRLEDictionary
 }
 
-// values appends a row for each element of present: the next of the page's n values if it is true, else a missing
-// cell. If present is nil, it appends all values.
+// values appends a row for each element of present: the next of the page's n values if the element is true, and
+// otherwise a missing cell. If present is nil, values appends all n values.
 func (d *pageReader) values(encoding int64, body []byte, n int, present []bool) error {
 	if n == 0 && present == nil {
 		return nil

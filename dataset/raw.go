@@ -55,8 +55,8 @@ func (e *Encoder) texts(t *Table) ([]string, error) {
 	return t.textCells(c, in.Raw, e.RefuseMissing)
 }
 
-// textCells returns the cells of a column of texts or trees. refuse makes a missing text an error; a missing tree
-// is always one.
+// textCells returns the cells of a column of texts or trees. If refuse is set, a missing text is an error. A missing
+// tree is always an error.
 func (t *Table) textCells(c *column, kind Raw, refuse bool) ([]string, error) {
 	if c.unreadable != "" {
 		return nil, t.columnError(c)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A sparseWriter writes the features of all columns of a sparse table: zeros, and then the features of nonzero
-// cells.
+// A sparseWriter writes the features of all columns of a sparse table. It fills each row with the features of zeros,
+// and then sets the features of the nonzero cells.
 type sparseWriter struct {
 	table   *Table
 	cells   *csr

@@ -168,7 +168,7 @@ func (e *Encoder) hasSparse(name string) bool {
 	return e != nil && slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Sparse.has(name) })
 }
 
-// keys returns the same keys for sparse features as Table.Keys returns for their names.
+// keys returns the keys that Table.Keys returns for the names of the sparse features.
 func (s *Sparse) keys(t *Table) []uint64 {
 	keys := make([]uint64, t.rows)
 	type cell struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/mercer-go/mercer/dataset"
 )
 
-// npzOf returns a zip file of arrays: vectors, and scalars for strings.
+// npzOf returns a zip file of arrays. A string becomes a scalar, and any other value a vector.
 func npzOf(t testing.TB, method uint16, arrays map[string]any) []byte {
 	t.Helper()
 	var b bytes.Buffer

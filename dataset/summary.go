@@ -497,8 +497,8 @@ type total struct {
 	Sum, Squares big.Float // Σ wv and Σ wv² over numbers v with weights w
 }
 
-// totalBits is the number of bits of each sum. For Σ wv² − (Σ wv)²/N of 2⁴⁰ numbers, 2·53 bits for a square, 2·53
-// for cancellation and 40 for the number of terms suffice.
+// totalBits is the number of bits of each sum. The variance of 2⁴⁰ numbers needs 2·53 bits for a square, 2·53 bits for
+// cancellation and 40 bits for the number of terms.
 const totalBits = 256
 
 func bigFloat(v float64) *big.Float { return new(big.Float).SetPrec(totalBits).SetFloat64(v) }

@@ -152,7 +152,7 @@ type power struct {
 	orders          float64 // degree!/(e_1! … e_d!)
 }
 
-// monomials returns the number of dimensions of φ, or any number above maxFeatures if φ has more dimensions.
+// monomials returns the number of dimensions of the feature map, or any larger number than maxFeatures if it is larger.
 func monomials(k Polynomial, d int) float64 {
 	n := d + k.Degree // the number of dimensions is C(n, Degree)
 	if k.C == 0 {
@@ -214,7 +214,7 @@ func (p powers) apply(dst, x []float64) {
 	}
 }
 
-// fourierMap is the map to cos wx_p and sin wx_p.
+// fourierMap is the map to cos wx_p and sin wx_p for each frequency w and each feature x_p.
 type fourierMap struct {
 	frequencies []float64
 	features    int

@@ -54,7 +54,7 @@ type MixedPoint struct {
 	values   []float64   // the values of Mixed.stats at (x, x)
 }
 
-// Point prepares x, which must not change while the result is used.
+// Point prepares x for AddRow. x must not change while the result is used.
 func (m *Mixed) Point(x []float64) (p MixedPoint, err error) {
 	if m == nil {
 		return p, fmt.Errorf("kernels: mixed derivatives: the Mixed was not made by NewMixed")

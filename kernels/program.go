@@ -27,8 +27,8 @@ const (
 	Log              // t ← ln(t); −Inf for 0, NaN for t < 0
 )
 
-// logShift is the smallest normal number of float32. Programs compute v·ln(v + logShift) instead of v·ln v if v may
-// be 0: it is 0 at v = 0, and differs from v·ln v by at most logShift for v > 0.
+// logShift is the smallest normal number of float32. Programs compute v·ln(v + logShift) instead of v·ln v if v may be
+// 0. The result is 0 at v = 0, and differs from v·ln v by at most logShift for v > 0.
 const logShift = 0x1p-126
 
 // An Instr is one operation with its operands; unused operands are zero.

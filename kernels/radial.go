@@ -272,8 +272,8 @@ func (k Matern) distance(c *compiler) {
 func (k Matern) params() []Param              { return []Param{lengthScale.param("sigma", k.Sigma)} }
 func (k Matern) with(values []float64) Kernel { return Matern{Nu: k.Nu, Sigma: values[0]} }
 
-// derive appends the code of the derivative with respect to ln σ. With s = √(2ν) r it is exp(−s)
-// times s, s² or s²(1+s)/3 for Nu = 1/2, 3/2 or 5/2.
+// derive appends the code of the derivative with respect to ln σ. With s = √(2ν)‖x−z‖/σ it is exp(−s) times s, s² or
+// s²(1+s)/3 for ν = 1/2, 3/2 or 5/2.
 func (k Matern) derive(c *compiler, _ int) {
 	k.distance(c)
 	c.unary(Instr{Op: Affine, A: -1})

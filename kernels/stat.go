@@ -123,8 +123,8 @@ func (s Stat) term(p int, x, z float64) float64 {
 	if scale == 0 {
 		return 0
 	}
-	// Scale the difference, not the features: far from the origin, rounding errors of scaled features could exceed
-	// it.
+	// Scale the difference, not the features. Far from the origin, scaled features may have rounding errors that are
+	// larger than their difference.
 	switch diff := x - z; s.Kind {
 	case Dot:
 		return (x * scale) * (z * scale)

@@ -111,8 +111,7 @@ func (e *Eigen) Negative() int {
 }
 
 // Features returns the coordinates of the sample along its principal axes in feature space: the n × Rank matrix of the
-// eigenvectors times the roots of their eigenvalues, without eigenvalues up to Tolerance. The inner products of its
-// rows are then the elements of K.
+// eigenvectors times the roots of their eigenvalues above Tolerance. Its rows have the inner products K.
 func (e *Eigen) Features() host.Matrix[float64] {
 	n, r := len(e.Values), e.Rank()
 	out := host.New[float64](n, r)

@@ -96,7 +96,7 @@ func TestWorkedCubicMap(t *testing.T) {
 			t.Errorf("d² is %v", d.Data)
 		}
 	}
-	// The centered Gram matrix is that of φ − mean, where the mean of φ is (1, 0, 2/3, 0).
+	// The centered Gram matrix is the Gram matrix of φ(x) − mean φ, where mean φ is (1, 0, 2/3, 0).
 	c, err := gram.Center(want)
 	if err != nil {
 		t.Fatal(err)
@@ -114,8 +114,8 @@ func TestWorkedCubicMap(t *testing.T) {
 	}
 }
 
-// TestFeatures checks that the inner products of the rows of UΛ^½ are the elements of K, and that
-// Extend maps points of the sample to their rows of UΛ^½.
+// TestFeatures checks that the inner products of the rows of Features are the elements of K, and that Extend maps the
+// points of the sample to these rows.
 func TestFeatures(t *testing.T) {
 	ctx := context.Background()
 	dev := backendtest.Device(t, "cpu", backend.Config{})

@@ -54,7 +54,7 @@ func Propagate(p *kernels.Program, stats []Approx, u float64) Approx {
 			n := float64(in.Arg)
 			t = Approx{math.Pow(v, n), n * e * math.Pow(math.Abs(v)+e, n-1)}.Rounded(in.Arg, u)
 		case kernels.Sqrt:
-			// |√(t±e) − √t| is at most e/√t, and at most √e.
+			// |√(v±e) − √v| is at most e/√v, and at most √e.
 			root, rootError := math.Sqrt(max(v, 0)), math.Sqrt(e)
 			if root > 0 {
 				rootError = min(rootError, e/root)

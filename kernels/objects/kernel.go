@@ -41,7 +41,7 @@ type Options struct {
 	Memory   int64                  // limit of the matrices in bytes; 0 means 80 % of the memory available to the process
 }
 
-// TrainingPoints returns the points of objects for kernels.Precomputed, n × (n+2).
+// TrainingPoints returns the n × (n+2) matrix whose rows represent the n objects as points of kernels.Precomputed.
 func TrainingPoints(ctx context.Context, k Kernel, objects []string, o Options) (host.Matrix[float64], error) {
 	gram, err := k.Gram(ctx, objects, o)
 	if err != nil {

@@ -87,7 +87,7 @@ func TestLearnerOnTexts(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range others {
-				// The condition number is at most n/λ, because ‖K‖ ≤ n.
+				// The condition number of K + λI is at most about n/λ, because the norm of K is at most n.
 				tol := 10 * float64(n) * 0x1p-53 * float64(n) / lambda * mat.Max(length)
 				if a, b := got.At(i, 0), want.At(i, 0); math.Abs(a-b) > tol {
 					t.Errorf("%s, %s: %q is predicted as %v, want %v", device, k, others[i], a, b)

@@ -49,7 +49,7 @@ func newDynamic(k Subsequence, powers []float64, characters, longest int) *dynam
 	return d
 }
 
-// window returns the number of rows for which the factors 1/λ^(i−base) do not overflow.
+// window returns the number of rows after which dynamic increases base, so that 1/λ^(i−base) does not overflow.
 func window(decay float64) int {
 	if decay == 1 {
 		return math.MaxInt

@@ -134,7 +134,7 @@ func (k Subtree) feasible(g grammar, a, b []indexed, lower bool, o objects.Optio
 	return pairwise.CheckMemory(o, description, pairs)
 }
 
-// operations returns the number of operations that matcher counts for the same pairs as in feasible.
+// operations returns the number of operations that matcher counts for a call with these arguments: see feasible.
 func operations(g grammar, a, b []indexed, lower bool) float64 {
 	work, sum := make([]float64, len(g)), 0.0
 	add := func(t indexed) {
