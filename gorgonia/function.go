@@ -15,8 +15,7 @@ import (
 type function struct {
 	// name identifies a function: Gorgonia merges nodes with the same name and the same children.
 	name string
-	// in and out are the numbers of dimensions of the inputs and of the result, whose shape the function shape
-	// returns.
+	// in and out are the numbers of dimensions of the inputs and of the result. shape returns the shape of the result.
 	in    []int
 	out   int
 	shape func(in []tensor.Shape) (tensor.Shape, error)

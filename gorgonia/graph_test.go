@@ -293,8 +293,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// TestGradients compares all gradients with differences of losses, in both machines and on three devices, the last
-// of which does not use Go memory.
+// TestGradients compares gradients with differences of losses, in a tape machine and a lisp machine, on three devices.
 func TestGradients(t *testing.T) {
 	for _, name := range []string{"ref", "cpu", "cuda/0"} {
 		if name == "cuda/0" {

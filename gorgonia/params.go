@@ -19,8 +19,8 @@ type Params struct {
 	// Kernel is the kernel function k of the nodes.
 	Kernel kernels.Kernel
 	// Theta is a node with the kernel's parameters in the order of kernels.Params: a vector, or a scalar if there is
-	// only one parameter. A parameter θ whose field Log is set is given as ln θ, and every number is then allowed; if
-	// it is 0 in Kernel, it remains 0. Other parameters are given as θ. nil means the parameters of Kernel.
+	// only one parameter. A parameter whose field Log is set is given by its logarithm; if it is 0 in Kernel, it
+	// remains 0 and its element of Theta has no effect. nil means the parameters of Kernel.
 	Theta *G.Node
 	// Context cancels a run; nil means no cancellation. Gorgonia's machines do not accept a context.
 	Context context.Context
@@ -39,7 +39,8 @@ func ThetaOf(k kernels.Kernel) []float64 {
 	return theta
 }
 
-// KernelAt returns k with new parameters. theta has the form of Params.Theta: it may be the result of training.
+// KernelAt returns k with the parameters theta, in the form of Params.Theta, such as the value of that node after
+// training.
 func KernelAt(k kernels.Kernel, theta []float64) (kernels.Kernel, error) {
 	params := kernels.Params(k)
 	values := append([]float64(nil), theta...)

@@ -50,21 +50,21 @@ const (
 //
 //	Σ_i w_i (y_i − wᵀx_i − b)² + λ‖w‖₁
 //
-// scikit-learn minimizes (1/2n)‖y − Xw‖² + alpha‖w‖₁, so that λ = 2n·alpha. If λ ≥ 2‖Xᵀ(y − ȳ)‖_∞, where ȳ is the
-// mean of y, w is 0. The solution is the posterior mode under noise N(0, σ²/w_i) and independent Laplace priors of
-// the weights with density (1/2τ)exp(−|w|/τ), for λ = 2σ²/τ (Tibshirani 1996).
+// scikit-learn minimizes (1/2n)‖y − Xw‖² + alpha‖w‖₁, so that λ = 2n·alpha. If λ ≥ 2‖Xᵀ(y − ȳ)‖_∞, where ȳ is the mean
+// of y, w is 0. The solution is the posterior mode under noise N(0, σ²/w_i) and independent Laplace priors of the
+// weights with density (1/2τ)exp(−|w|/τ), for λ = 2σ²/τ (Tibshirani 1996).
 //
-// With Theta, w and b minimize the sum of squares subject to ‖w‖₁ ≤ θ. The solution is that of the penalty for the
-// λ ≥ 0 at which ‖w(λ)‖₁ = θ, or for λ = 0 if least squares satisfies the constraint. The Facts and
-// LinearModel.Lambda contain this λ. In both forms the Fact "l1 norm" is ‖w‖₁ of the first output.
+// With Theta, w and b minimize the sum of squares subject to ‖w‖₁ ≤ θ. The solution is that of the penalty for the λ ≥
+// 0 at which ‖w(λ)‖₁ = θ, or for λ = 0 if least squares satisfies the constraint. The Facts and LinearModel.Lambda
+// contain this λ. In both forms the Fact "l1 norm" is ‖w‖₁ of the first output.
 //
-// The fit stops when the duality gap, which bounds the distance of the objective from its minimum, is at most
-// Tol·‖y − ȳ‖², or after MaxIter steps. After MaxIter steps the model is the best one found, and its Facts include
-// a "warning". With n ≥ d, or up to 2048 features, the device forms XᵀX, d² numbers, in O(nd²) operations, and a
-// sweep takes O(d) operations for each changed weight. With more features a sweep takes O(nd), and with sparse
-// samples time proportional to the number of their elements. Outputs are fitted separately. From a group of nearly
-// equal columns the lasso selects one, and small changes of the data can change the selection; ridge does not have
-// this defect.
+// The fit stops when the duality gap, which bounds the distance of the objective from its minimum, is at most Tol·‖y −
+// ȳ‖². After MaxIter steps Fit returns the best model found, with a Fact "warning". Outputs are fitted separately.
+//
+// For n ≥ d or d ≤ 2048, the device forms XᵀX, d² numbers, in O(nd²) operations, and a pass over the weights takes O(d)
+// operations for each weight that changes. Otherwise a pass takes O(nd) operations; for sparse samples, time
+// proportional to the number of their elements. From a group of nearly equal columns the lasso selects one, and small
+// changes of the data can change the selection; ridge does not have this defect.
 type Lasso struct {
 	Lambda      float64     // ≥ 0
 	Theta       float64     // if > 0, the bound on ‖w‖₁ (Lambda must be 0); 0 means no bound

@@ -210,7 +210,7 @@ func TestClosedForms(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		const bound = 16 * 0x1p-52 // a few rounding errors of numbers near 1
 
-		// XᵀX = Xᵀy = 2, so w = 2/(2+λ); adding 7 to y and 100 to x changes only b.
+		// For centered samples, XᵀX = Xᵀy = 2, so w = 2/(2+λ). Adding 7 to y and 100 to x changes only b.
 		for _, method := range []solvers.Method{solvers.Primal, solvers.Dual} {
 			m, err := learners.Ridge{Lambda: 2, Method: method}.Fit(t.Context(), dev,
 				mat.NewDense(3, 1, []float64{99, 100, 101}), mat.NewDense(3, 1, []float64{6, 7, 8}), learners.Options{})

@@ -31,23 +31,22 @@ func (l *LeastSquares) parameters() []Parameter {
 	}
 }
 
-// LeastSquares is linear regression: f(x) = wᵀx + b with the w and b that minimize Σ_i w_i (y_i − wᵀx_i − b)²,
-// which is maximum likelihood for noise N(0, σ²/w_i). If the columns of x, which are centered if there is an
-// intercept, are linearly dependent, the result is the w with the smallest ‖w‖, as in LAPACK's xGELSD, and the
-// Facts give the rank.
+// LeastSquares is linear regression: f(x) = wᵀx + b with the w and b that minimize Σ_i w_i (y_i − wᵀx_i − b)², which is
+// maximum likelihood for noise N(0, σ²/w_i). If the columns of x, after centering for an intercept, are linearly
+// dependent, the result is the w with the smallest ‖w‖, as in LAPACK's xGELSD. The Facts give the rank.
 //
-// The normal equations are factored on the device, with a step of refinement (Björck 1987), in O(nd² + d³)
-// operations and d² numbers of memory. If the condition number of the triangular factor is above 1e4, or there are
-// fewer rows than columns, Fit uses a QR factorization of x on the host instead. For sparse samples LSQR (Paige
-// and Saunders 1982) finds the same w. The Facts are then only the number of iterations and ‖w‖².
+// The normal equations are factored on the device, with a step of refinement (Björck 1987), in O(nd² + d³) operations
+// and d² numbers of memory. If the condition number of the triangular factor is above 1e4, or there are fewer rows than
+// columns, Fit uses a QR factorization of x on the host instead. For sparse samples LSQR (Paige and Saunders 1982)
+// finds the same w. The Facts are then only the number of iterations and ‖w‖².
 //
-// The Fact "forward error" bounds the relative error of w due to rounding, for columns scaled to norm 1 with the
-// condition number κ, and the machine precision ε (Golub and Van Loan 2013, 5.3.7; LAPACK Users' Guide, 4.5.1):
+// The Fact "forward error" bounds the relative error of w due to rounding (Golub and Van Loan 2013, 5.3.7; LAPACK
+// Users' Guide, 4.5.1). For columns scaled to norm 1 with the condition number κ, and the machine precision ε, it is
 //
 //	ε (2κ + κ² ‖y − Xw‖/‖Xw‖) ‖y‖/‖Xw‖
 //
-// The Facts "noise variance" and "log likelihood" are those of the first output: the unbiased estimate of σ², and
-// the likelihood at the σ² that maximizes it.
+// The Facts "noise variance" and "log likelihood" describe the first output: the unbiased estimate of σ², and the
+// likelihood at the σ² that maximizes it.
 type LeastSquares struct {
 	NoIntercept bool    // set b = 0; by default b is fitted
 	LMS         bool    // approximate the solution by the LMS rule of Widrow and Hoff (1960), with a step for each sample

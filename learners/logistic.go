@@ -52,19 +52,19 @@ const (
 //
 //	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2)‖W‖²
 //
-// For two classes W has one column, and Pr(second | x) = 1/(1 + e^−f) with f = wᵀx + b. For K classes W has K
-// columns, and Pr(c | x) = e^f_c / Σ_j e^f_j. With Reference W has K−1 columns, f_K = 0 and Pr(c | x) = e^f_c/(1 +
-// Σ_{j<K} e^f_j). The intercepts are not penalized. λ is 1/C for scikit-learn's C.
+// For two classes W has one column, and Pr(second | x) = 1/(1 + e^−f) with f = wᵀx + b. For K classes W has K columns,
+// and Pr(c | x) = e^f_c / Σ_j e^f_j. With Reference W has K−1 columns, f_K = 0 and Pr(c | x) = e^f_c/(1 + Σ_{j<K}
+// e^f_j). The intercepts are not penalized. λ is 1/C for scikit-learn's C.
 //
-// With λ > 0 the minimum is unique, except that a constant may be added to all K intercepts, which are therefore
-// chosen to sum to 0. With λ = 0 a minimum exists only if the classes cannot be separated; otherwise Fit returns
-// an error, or, if MaxIter is set, the model at the end of the iterations, whose Facts include a "warning". With λ
-// = 0 Fit fits the K−1 columns of Reference, which has the same minimum.
+// With λ > 0 the minimum is unique, except that a constant may be added to all K intercepts. They are chosen to sum to
+// 0. With λ = 0 Fit fits the K−1 columns of Reference, which has the same minimum. It exists only if the classes cannot
+// be separated. Otherwise Fit returns an error or, if MaxIter is set, the model of the last iteration, with a Fact
+// "warning".
 //
-// The Fact "remaining decrease" estimates the fraction by which the loss F may still decrease: gᵀM⁻¹g/(2F), where
-// g is the gradient and M is the Hessian or, for the solvers other than newton, an approximation of it. If the
-// solver ends before the estimate is at most Tol, Fit returns the model of the last step, and its Facts include a
-// "warning". For nonlinear boundaries see KernelLogistic.
+// The Fact "remaining decrease" estimates the fraction by which the loss F may still decrease: gᵀM⁻¹g/(2F), where g is
+// the gradient and M is the Hessian or, for the solvers other than newton, an approximation of it. If the solver ends
+// before the estimate is at most Tol, Fit returns the model of the last step, with a Fact "warning". For nonlinear
+// boundaries see KernelLogistic.
 type Logistic struct {
 	Lambda      float64 // ≥ 0
 	NoIntercept bool    // set b = 0; by default b is fitted without a penalty

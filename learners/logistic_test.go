@@ -201,7 +201,7 @@ func TestLogisticAutoReachesNewtonsLoss(t *testing.T) {
 // and to a single constant feature.
 func TestLogisticClosedForms(t *testing.T) {
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
-		// By symmetry b = 0, and 2/(1+e^w) = λw. For w = 1 this is λ = 2/(1+e).
+		// By symmetry b = 0. The derivative is 0 where 2/(1+e^w) = λw. For w = 1 this is λ = 2/(1+e).
 		lambda := 2 / (1 + math.E)
 		for _, solver := range []learners.LogisticSolver{learners.LogisticNewton, learners.LogisticLBFGS, learners.LogisticDescent} {
 			m, err := learners.Logistic{Lambda: lambda, Solver: solver, Tol: 1e-15}.Fit(t.Context(), dev,

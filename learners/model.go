@@ -21,9 +21,9 @@ type Options struct {
 	Memory   int64                  // maximum number of bytes on the device; 0 means all its free memory
 	Progress func(solvers.Progress) // called with the progress of the fit, unless nil
 
-	// Prove makes the bounds of Bounded about a hundred times smaller for KernelRidge and
-	// GaussianProcess, if the extra work takes at most a few hundredths of a second (some hundreds of
-	// samples). With Prove, Ridge, NystromRidge and FourierRidge compute bounds also for large fits.
+	// Prove makes the bounds of Bounded about a hundred times smaller for KernelRidge and GaussianProcess, for fits of
+	// at most some hundreds of samples: the extra work takes at most a few hundredths of a second. With Prove, Ridge,
+	// NystromRidge and FourierRidge compute bounds also for large fits.
 	Prove bool
 
 	// Trace, unless nil, is called after each epoch by learners with epochs (Description.Traces).

@@ -231,7 +231,7 @@ func TestVoteDefaultWidth(t *testing.T) {
 			t.Errorf("%s: %v, the mean has %v", name, minMSE, limit)
 		}
 	}
-	// Only a mean over less than one wavelength explains more than half of the variance.
+	// A kernel mean explains more than half of the variance only if its sigma is less than the wavelength.
 	_, variance := stat.PopMeanVariance(mat.Col(nil, 0, waves), nil)
 	if got, medianMSE := looMSE(waves, sigmaOf(waves)), looMSE(waves, median); got > variance/2 || medianMSE < variance {
 		t.Errorf("waves: %v, at the median distance %v, variance %v", got, medianMSE, variance)

@@ -220,8 +220,8 @@ func (m *NystromRidgeModel) Beta() *mat.Dense {
 	return denseOf(m.coef)
 }
 
-// State implements Model. Its arrays are "centers", M×d, "beta", M×t, and "intercept", 1×t. Std
-// adds the arrays of the posterior: "posterior", (M+1)×M, "scale" and "quadratic", 1×t,
+// State implements Model. For M centers, d features and t targets its arrays are "centers", M×d, "beta", M×t, and
+// "intercept", 1×t. Std adds the arrays of the posterior: "posterior", (M+1)×M, "scale" and "quadratic", 1×t,
 // "likelihood", 1×4, and with an intercept "shift", 1×M.
 func (m *NystromRidgeModel) State() State { return stateOf(m) }
 

@@ -18,7 +18,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// effective maps parameters for which the values of candidates have no effect to a value that has one.
+// effective holds, for parameters for which no other value of candidates has an effect, a value that has one.
 var effective = map[string]string{"cache": "0.0001", "lambdas": "0.5,7", "kernel": "polynomial(degree=2)"}
 
 // candidates returns a few values of a parameter. At least one of them differs from the default.

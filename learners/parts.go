@@ -14,9 +14,9 @@ import (
 type Parts struct {
 	// Kernel is the kernel of f(x) = Σ_i k(x_i, x) a_i + b, or nil for other models.
 	Kernel kernels.Kernel
-	// Points are the x_i, m×d: samples with a coefficient, support or relevance vectors, or centers; for models
-	// without coefficients all samples. They are a *mat.Dense, or a backend.CSR if the model was fitted to sparse
-	// samples. They are nil for models without a kernel.
+	// Points are the m points x_i of d features: the support or relevance vectors, the centers, the samples with a
+	// coefficient, or all samples for models without coefficients. They are a *mat.Dense, or a backend.CSR if the model
+	// was fitted to sparse samples. They are nil for models without a kernel.
 	Points mat.Matrix
 	// Coef has a column for each output or decision value. It is m×k with a row of coefficients a_i
 	// for each point; without points it holds the d×k weights W of xᵀW + b. It is nil for other
@@ -48,9 +48,8 @@ func (p Parts) Weights() (features []int32, w *mat.Dense) {
 	return features, mat.NewDense(h.Rows, h.Cols, h.Data)
 }
 
-// Machines returns coefficients with a column for each entry of Intercept. They equal Coef except for an SVC of K
-// > 2 classes, for which they are m×K(K−1)/2, and 0 in row i for machines whose classes do not include the class
-// of point i.
+// Machines returns coefficients with a column for each entry of Intercept. They equal Coef except for an SVC of K > 2
+// classes, where they are m×K(K−1)/2. For a machine of two classes, they are 0 at the points of all other classes.
 func (p Parts) Machines() *mat.Dense {
 	classes := len(p.counts)
 	if classes <= 2 {

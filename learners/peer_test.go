@@ -59,9 +59,9 @@ for line in sys.stdin:
 	return p // the process ends when its standard input is closed, at the end of the tests
 })
 
-// scikit runs a Python script in which np is numpy and sklearn is scikit-learn, a is the dictionary `in` with
-// lists as arrays, and the dictionary `out` is the result. Without scikit-learn the test is skipped, or fails if
-// MERCER_REQUIRE names sklearn.
+// scikit runs a Python script in which np is numpy and sklearn is scikit-learn. The script reads the dictionary a,
+// which is `in` with lists as arrays, and writes the dictionary `out`. Without scikit-learn the test is skipped, or
+// fails if MERCER_REQUIRE names sklearn.
 func scikit(t *testing.T, in map[string]any, script string, out any) {
 	t.Helper()
 	required.Slow(t, "sklearn", "runs scikit-learn")

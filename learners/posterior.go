@@ -34,14 +34,14 @@ func posteriorParameters(std, unit *bool) []Parameter {
 	}
 }
 
-// process is the part of a model with the posterior of a Gaussian process whose mean is the
-// prediction. It is empty unless the model was fitted with Std.
+// process holds the posterior of a Gaussian process whose mean is the prediction of the model. It is empty unless the
+// model was fitted with Std.
 type process struct{ posterior solvers.Posterior }
 
 func (p *process) hasPosterior() bool { return p.posterior.Factors.Rows > 0 }
 
-// Scale returns s² of each output, or nil if the model was fitted without Std. The noise of a sample
-// of weight w has the variance s²λ/w.
+// Scale returns the scale s² of the process for each output, or nil if the model was fitted without Std. The noise of a
+// sample of weight w has the variance s²λ/w.
 func (p *process) Scale() []float64 { return slices.Clone(p.posterior.Scale) }
 
 // LogLikelihood returns the log marginal likelihood of the samples under the approximated process, summed over the
@@ -189,12 +189,13 @@ func (p *process) processFields(size, outputs size, extraRows int, lambda *float
 	}
 }
 
-// Variance implements Uncertain, for a model that was fitted with NystromRidge.Std:
+// Variance implements Uncertain, for a model that was fitted with NystromRidge.Std. For the scale s² of the process it
+// is
 //
 //	s²(k(x, x) − φᵀS⁻¹φ + λ(φ − φ̄)ᵀ(ΦᵀWΦ + λS)⁻¹(φ − φ̄) + λ/Σw + λ)
 //
-// with the centers c, φ = k(c, x), S = k(c, c), the weighted mean φ̄ of φ over the samples X, and Φ = k(X, c)
-// centered; without an intercept φ̄ and λ/Σw are 0. Variance takes 2M² operations for each row of x.
+// with the centers c, φ = k(c, x), S = k(c, c), the weighted mean φ̄ of φ over the samples X, and Φ = k(X, c) centered;
+// without an intercept φ̄ and λ/Σw are 0. Variance takes 2M² operations for each row of x.
 func (m *NystromRidgeModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	return m.variance(ctx, dev, m.predictor(), m.basis(), x)
 }

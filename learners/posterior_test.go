@@ -16,8 +16,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// densePosterior is the posterior of a Gaussian process whose samples have the covariance s²Q, with
-// the Q of dtc, evaluated with n×n matrices.
+// densePosterior is the posterior of a Gaussian process, computed with n×n matrices. The covariance of its samples is
+// s² times the matrix Q of the function dtc.
 type densePosterior struct {
 	mean, variance []float64 // one element for each point of the predictions
 	diagonal       []float64 // k(x, x) of each point
@@ -26,16 +26,14 @@ type densePosterior struct {
 	condition      float64
 }
 
-// dtc evaluates the deterministic training conditional of Quiñonero-Candela and Rasmussen (2005), equation 20,
-// with n×n matrices. Samples are repeated instead of weighted:
+// dtc evaluates the deterministic training conditional of Quiñonero-Candela and Rasmussen (2005), equation 20, with n×n
+// matrices. For the samples n, the centers m and the points * of the predictions it is
 //
 //	mean Q_*C⁻¹y, variance k_** − Q_*C⁻¹Q_*ᵀ + λ,  Q = K_nm K_mm⁻¹ K_mn,  C = Q + λI
 //
-// The subscripts n, m and * stand for the samples, the centers and the points of the predictions. An intercept is
-// estimated by generalized least squares (Rasmussen and Williams 2006, equation 2.42 with the basis 1 and a flat
-// prior). The last term of the bound is that of Titsias (2009), equation 9. phi and phiStar hold the features φ of
-// the samples and of the points, diagonal and selfStar the values k(x, x), and S⁻¹ is the prior covariance of β in
-// φᵀβ.
+// The arguments are s = K_mm, phi = K_nm, phiStar = K_*m, and the values k(x, x) of the samples and of the points.
+// Samples are repeated instead of weighted. An intercept has a flat prior (Rasmussen and Williams 2006, equation 2.42).
+// The bound is that of Titsias (2009), equation 9.
 func dtc(s mat.Symmetric, phi, phiStar *mat.Dense, diagonal, selfStar []float64, y []float64, lambda float64, intercept bool) densePosterior {
 	n, _ := phi.Dims()
 	r, _ := phiStar.Dims()
@@ -148,8 +146,9 @@ func repeated(x *mat.Dense, weights []float64) *mat.Dense {
 	return mat.NewDense(len(data)/d, d, data)
 }
 
-// checkPosterior compares the posterior of a model with want. ‖C⁻¹‖ ≤ 1/λ, and the relative error of Q is about
-// the number of functions times 2⁻⁵² times the condition number of S.
+// checkPosterior compares the posterior of a model with want. The error of the approximated Gram matrix, relative to
+// its size of at most rows, is functions·2⁻⁵² times want.condition. The inverse covariance multiplies it by at most
+// 1/λ.
 func checkPosterior(t *testing.T, dev backend.Device, m learners.Uncertain, z *mat.Dense, want densePosterior, rows, functions int, lambda float64) {
 	t.Helper()
 	unit := float64(functions) * 0x1p-52 * want.condition * float64(rows) / lambda
@@ -303,8 +302,8 @@ func TestNystromPosteriorIsExact(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The jitter 4·2⁻⁵² tr(S) of S = k(c, c) changes the norm of Q by at most 80 times its size, and the norm
-		// of C⁻¹ by this change divided by λ².
+		// The diagonal of k(c, c) is increased by 4·2⁻⁵²·80. This changes the approximated Gram matrix by at most 80
+		// times as much, and the inverse covariance by at most this change divided by λ².
 		tol := 80 * 4 * 0x1p-52 * 80 / (0.1 * 0.1) * 80
 		s := exact.Scale()[0]
 		checkClose(t, "scale", m.Scale()[0], s, tol*s)
@@ -456,7 +455,7 @@ func TestPosteriorExtremes(t *testing.T) {
 	for i := range smallWeights {
 		smallWeights[i] = 0.5 / 30
 	}
-	// With an intercept N = Σw − 1 is negative, so that the targets do not determine s².
+	// Σw − 1 < 0, the number of targets less one for the intercept, cannot determine s².
 	lightModel, err := learners.NystromRidge{Kernel: k, Lambda: 0.3, Centers: 10, Std: true}.Fit(t.Context(), dev, x, y, learners.Options{Weights: smallWeights})
 	if err != nil {
 		t.Fatal(err)
@@ -648,7 +647,7 @@ func TestNystromCoverage(t *testing.T) {
 		mean, deviation = stat.MeanStdDev(list[:], nil)
 		return mean, deviation / math.Sqrt(draws)
 	}
-	// larger is the quotient of the s² that maximizes the likelihood and Scale.
+	// larger is the s² that maximizes the likelihood, divided by the s² of the model.
 	larger := 1 + (1-float64(centers)/n)*2*(m.LogLikelihood()-m.LikelihoodBound())/(n*draws)
 	const limit = (1 - 0.95) / 2 // separates fractions near 95 % from fractions near 100 %
 	covered, deviation := shares(1)

@@ -77,7 +77,7 @@ func TestPrecomputedLearners(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			for i := range q {
-				// The solutions differ by errors that the tolerance 1e-9 of the fits allows.
+				// Each fit ends at its tolerance of 1e-9, so the solutions may differ slightly.
 				checkClose(t, name, g.At(i, 0), f.At(i, 0), 1e-4)
 			}
 			if u, ok := learners.As[learners.Uncertain](b); ok && name == "nystrom-ridge" {

@@ -230,7 +230,7 @@ func (p predictor) check(dev backend.Device, x mat.Matrix) (numeric.Points, erro
 	return p.convert(points), nil
 }
 
-// checkRows is like check, but does not convert the rows.
+// checkRows returns the rows of x as points, or an error if the model cannot be evaluated at them.
 func (p predictor) checkRows(dev backend.Device, x mat.Matrix) (points numeric.Points, err error) {
 	if p.features == 0 {
 		return points, errNotFitted
@@ -304,8 +304,8 @@ func (p predictor) addIntercept(f backend.Host[float64]) {
 // otherUnits is the advice about a row whose prediction is not finite.
 const otherUnits = ": compare the row with the training rows, which may have other units"
 
-// checked returns the values f of a model for the rows of x, or an error if a value is not finite.
-// name, such as "prediction", is the noun for a value in the error.
+// checked returns the values f of a model for the rows of x, or an error if a value is not finite. The error calls a
+// value `name`, for example "prediction".
 func checked(learner, name string, f *mat.Dense, err error) (*mat.Dense, error) {
 	if err != nil {
 		return nil, err
@@ -316,8 +316,8 @@ func checked(learner, name string, f *mat.Dense, err error) (*mat.Dense, error) 
 	return f, nil
 }
 
-// checkPredicted returns an error if a value for a row of x is not finite. name, such as "prediction", is the noun
-// for a value in the error; first is the index of the first row of f.
+// checkPredicted returns an error if a value for a row of x is not finite. The error calls the value `name`, for
+// example "prediction". The argument first is the index of the first row of f.
 func checkPredicted(name string, f backend.Host[float64], first int) error {
 	for i := range f.Rows {
 		for _, v := range f.Row(i) {

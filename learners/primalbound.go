@@ -23,11 +23,10 @@ func primalSteps(n, m int, valueSteps float64) float64 {
 	return float64(n) * float64(m) * (3*(valueSteps+20) + float64(m)/8)
 }
 
-// makePrimal sets the bound of m, whose function f is the solution of p for the samples of data, and adds its
-// facts. If sharp is true, it computes the sharp bound, or returns an error if there is none. Otherwise only
-// o.Prove makes a bound, which is sharp if that takes at most a few hundredths of a second. r returns bounds on
-// the rounding errors of the functions, or is nil if none are known. If sparse is not nil, its rows are the
-// samples, and data holds their row numbers.
+// makePrimal sets the bound of m and adds its facts. The function f of m is the solution of p for the samples of data.
+// If sharp is true, makePrimal computes the sharp bound, or returns an error if there is none. Otherwise it makes a
+// bound only for o.Prove, which is sharp if that takes at most a few hundredths of a second. The function r bounds the
+// rounding errors; nil means unknown. The rows of sparse, unless nil, are the samples; data then holds row numbers.
 func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *model, name string, f *verified.Expansion, p *verified.Primal, data solvers.Rows, sparse *backend.CSR[float64], res *solvers.Result, valueSteps float64, r func() *verified.Roundoff, sharp bool, o Options) error {
 	n, d, t := data.Dims()
 	size := f.Alpha.Rows
@@ -96,7 +95,7 @@ func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *mode
 	return err
 }
 
-// predictPrimal is PredictBound for a model with the function f. r returns bounds on the rounding errors of f.
+// predictPrimal is PredictBound for a model with the function f. The function r bounds the rounding errors of f.
 func (b *errorBound) predictPrimal(ctx context.Context, dev backend.Device, p predictor, predictPoints func(context.Context, backend.Device, numeric.Points) (*mat.Dense, error), f *verified.Expansion, r func() *verified.Roundoff, x mat.Matrix) (values, bounds *mat.Dense, err error) {
 	defer wrapError(p.learner+": bound", nil, &values, &err)
 	points, err := p.checkRows(dev, x)

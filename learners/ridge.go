@@ -42,10 +42,10 @@ func (l *Ridge) parameters() []Parameter {
 //
 //	Σ_i w_i (y_i − wᵀx_i − b)² + λ‖w‖²
 //
-// The intercept b is not penalized. λ is not multiplied by n; it equals scikit-learn's alpha. For sparse samples
-// the solver is conjugate gradients; Intervals, Std and λ = 0 need a dense copy of sparse samples. λ = 0 is least
-// squares; x, which is centered if there is an intercept, must then have full column rank. The zero value of Ridge
-// is least squares with an intercept.
+// The intercept b is not penalized. λ is not multiplied by n; it equals scikit-learn's alpha. For sparse samples the
+// solver is conjugate gradients; Intervals, Std and λ = 0 need a dense copy of sparse samples. With λ = 0, as in the
+// zero value of Ridge, the result is the least-squares solution; x, or with an intercept the centered x, must then have
+// full column rank.
 type Ridge struct {
 	Lambda      float64        // ≥ 0
 	Lambdas     []float64      // a λ for each target, instead of Lambda; nil means Lambda for all

@@ -98,8 +98,8 @@ func (m *RVCModel) Proba(ctx context.Context, dev backend.Device, x mat.Matrix) 
 	return sparse.Probabilities(f), nil
 }
 
-// State implements Model. Its arrays are "points", m×d, "weights", m×c, "intercept", 1×c, and the
-// arrays of the classes.
+// State implements Model. For m relevance vectors, d features and c two-class models, its arrays are "points", m×d,
+// "weights", m×c, "intercept", 1×c, and the arrays of the classes.
 func (m *RVCModel) State() State { return stateOf(m) }
 
 func (m *RVCModel) fields() []field { return m.classFields("points", "weights") }

@@ -49,19 +49,18 @@ const (
 	FixedPoint = sparse.FixedPoint
 )
 
-// RVM is the relevance vector machine for regression: f(x) = Σ_j μ_j φ_j(x) with the basis φ_0 = 1 and φ_j =
-// k(x_j, ·), the prior N(0, 1/α_j) of the weights and noise of variance σ²/w_i. With Φ_ij = φ_j(x_i), α and σ²
+// RVM is the relevance vector machine for regression: f(x) = Σ_j μ_j φ_j(x) with the basis φ_0 = 1 and φ_j = k(x_j, ·),
+// the prior N(0, 1/α_j) of the weights and noise of variance σ²/w_i. For w_i = 1 and Φ_ij = φ_j(x_i), the α_j and σ²
 // maximize the evidence of the targets t
 //
 //	p(t) = N(t; 0, C),  C = σ²I + Φ A⁻¹ Φᵀ,  A = diag(α)
 //
-// At the maximum most α are infinite; the model consists of the functions whose α is finite. With Σ = (σ⁻²ΦᵀΦ +
-// A)⁻¹ and μ = σ⁻²ΣΦᵀt, a new target at x has the mean μᵀφ(x) and the variance σ² + φ(x)ᵀΣφ(x). Except for
-// rounding, no step decreases the log evidence. k need not be positive semidefinite. There is one target.
+// At the maximum most α_j are infinite; the model consists of the functions whose α_j is finite. With Σ = (σ⁻²ΦᵀΦ +
+// A)⁻¹ and μ = σ⁻²ΣΦᵀt, a new target at x has the mean μᵀφ(x) and the variance σ² + φ(x)ᵀΣφ(x). Except for rounding, no
+// step decreases the log evidence. k need not be positive semidefinite. There is one target.
 //
-// A fit ends before it reaches Tol if its next step is singular to working precision, as happens for targets
-// without noise, or at the limit of steps. It then returns the model of its last step, whose Facts include a
-// "warning".
+// A fit ends before it reaches Tol at the limit of steps, or if its next step is singular to working precision, as for
+// targets without noise. It then returns the model of its last step, with a Fact "warning".
 //
 // The variance treats the fitted α and σ² as known (Tipping 2001, section 2.3), so the standardized errors of new
 // targets have a standard deviation somewhat above 1. Far from the relevance vectors the variance decreases to σ²,

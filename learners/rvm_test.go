@@ -104,7 +104,7 @@ func TestRVMByHand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// At the maximum, μ = N/σ² m / (N/σ² + α) with N/α = 16 − 4/3.
+		// At the maximum, the weight has the mean μ = (N/σ²)m/(N/σ² + α) with N/α = 16 − 4/3.
 		alpha := 4 / (16 - 4./3)
 		checkClose(t, "mean", f.At(0, 0), 2*3/(3+alpha), 1e-6)
 		v, err := m.Variance(t.Context(), dev, x.Slice(0, 1, 0, 1))
@@ -228,9 +228,9 @@ func TestFixedPointSettles(t *testing.T) {
 	}
 }
 
-// TestRVMOfFeatures checks the optimality conditions of a model whose basis functions are orthogonal features of
-// squared length n. For the targets t, β = 1/σ² and the posterior variance Σ_jj of coefficient j, α_j = 1/Σ_jj −
-// βn and
+// TestRVMOfFeatures checks the conditions for a maximum of the evidence, for basis functions φ_j that are orthogonal
+// features of squared length n. Let t be the targets, β = 1/σ², and Σ_jj the posterior variance of coefficient j, so
+// that α_j = 1/Σ_jj − βn. Then
 //
 //	μ_j = βΣ_jj φ_jᵀt,  μ_j² = 1/α_j − Σ_jj,  σ² = ‖t − Φμ‖²/(n − Σ(1 − α_jΣ_jj))
 //

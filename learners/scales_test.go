@@ -48,9 +48,9 @@ func warned(m learners.Model) bool {
 	return false
 }
 
-// TestScalesDoNotEndLBFGS checks that L-BFGS ends at the minimum that Newton's method finds, for features of
-// different scales, two classes and four (scikit-learn #18074, #15556). A factor of 100 allows for the different
-// estimates of the remaining decrease.
+// TestScalesDoNotEndLBFGS checks that L-BFGS ends at the minimum that Newton's method finds, for features of different
+// scales, two classes and four (scikit-learn #18074, #15556). The tolerance has a factor of 100, because the two
+// methods estimate the remaining decrease differently.
 func TestScalesDoNotEndLBFGS(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	t.Log("seed 7")

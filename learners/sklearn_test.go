@@ -59,7 +59,7 @@ func nearScore(t *testing.T, got validate.Score, want figures, value float64) {
 	t.Helper()
 	checkClose(t, "RMSE", *got.RMSE, want.RMSE, value+442*0x1p-52*want.RMSE)
 	checkClose(t, "MAE", *got.MAE, want.MAE, value+442*0x1p-52*want.MAE)
-	// The change of R² is dR² = 2·Σ(y−f)·df / Σ(y−ȳ)², where √(1−R²) ≤ 3.
+	// A change of the predictions by value changes R² by at most 2√(1−R²)·value/77 for the standard deviation 77 of y.
 	checkClose(t, "R2", *got.R2, want.R2, 2*3*value/77+442*0x1p-52*10)
 	if got.N != want.N {
 		t.Errorf("N is %d, want %d", got.N, want.N)

@@ -128,8 +128,8 @@ func TestSparseSamplesGiveTheModelOfDenseSamples(t *testing.T) {
 					t.Fatalf("%s: %v", name, err)
 				}
 				b, err := modelfile.Load(path)
-				// Kernel values for sparse and dense samples differ by about 1e-14, and support vector machines
-				// end at 1e-9.
+				// Kernel values for sparse and dense samples differ by about 1e-14. Support vector machines end at
+				// violations of 1e-9.
 				const tol = 1e-6
 				for form, g := range map[string]*mat.Dense{
 					"sparse": predict(got, nil, queries), "dense": predict(got, nil, denseQueries), "pointer": predict(got, nil, &queries),
@@ -476,8 +476,8 @@ func TestUncertaintyOfSparseRows(t *testing.T) {
 		for output, got := range outputs(sparse) {
 			tol := tol
 			if name == "fourier-ridge" && output == "variance" {
-				// The variance is ‖L⁻¹φ‖² with the factor L of ΦᵀΦ + λI of order 100, where cond(L)² ≤ 1 + ‖Φ‖²/λ
-				// ≤ 41.
+				// The variance is ‖L⁻¹φ‖² for the Cholesky factor L of the 100×100 matrix ΦᵀΦ + λI. The square of the
+				// condition number of L is at most 1 + ‖Φ‖²/λ ≤ 41.
 				tol = 4 * 100 * 0x1p-53 * 10 * math.Sqrt(41)
 			}
 			if !mat.EqualApprox(got, want[output], tol) {

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// TestGradientDescentSteps compares models after a given number of steps with the textbook iteration w ← w −
-// η(mean of the gradients + λw/n) for φ = (1, x). The warning must state the fraction by which the loss may still
+// TestGradientDescentSteps compares models after a given number of steps with the textbook iteration w ← w − η(g +
+// λw/n), where g is the mean gradient of n samples. The warning must state the fraction by which the loss may still
 // decrease.
 func TestGradientDescentSteps(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")

@@ -124,7 +124,8 @@ func (m *SupportModel) Intercept() float64 {
 	return m.intercept[0]
 }
 
-// State implements Model. Its arrays are "points", m×d, "beta", m×1, and "intercept", 1×1.
+// State implements Model. For m support vectors of d features its arrays are "points", m×d, "beta", m×1, and
+// "intercept", 1×1.
 func (m *SupportModel) State() State { return stateOf(m) }
 
 func (m *SupportModel) fields() []field { return m.expansionFields("points", "beta", exactly(1)) }

@@ -132,8 +132,8 @@ func TestAgainstLIBSVM(t *testing.T) {
 		m := test.fit()
 		got, count := fact(t, m, "objective").(float64), fact(t, m, "support vectors").(int)
 		t.Logf("%s: objective %.8g, LIBSVM %.8g (%.1g of it); %d support vectors, LIBSVM %d", test.name, got, want, math.Abs(got-want)/math.Abs(want), count, vectors)
-		// An objective exceeds the minimum by at most Σ C/2 times the violation of the optimality conditions.
-		// LIBSVM's float32 kernel values change βᵀKβ/2 by at most 2⁻²⁵ max|K| (Σ|β|)², and it prints six decimals.
+		// If the optimality conditions are violated by tol, the objective exceeds its minimum by at most tol·ΣC/2.
+		// LIBSVM's float32 kernel values change it by at most 2⁻²⁵ max|K| (Σ|β|)², and it prints six decimals.
 		n, _ := test.x.Dims()
 		largest := 1.0
 		if strings.Contains(test.name, "linear") {

@@ -16,8 +16,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// The fits stop at a violation of svmTol. svmCondition is 10·svmTol divided by the rounding errors, 1e-13, because
-// the objective is flat near the minimum.
+// At a violation of svmTol, the decision values may have an error of 10·svmTol, because the objective is flat near its
+// minimum. svmCondition is this error divided by 1e-13: see learnertest.Suite.
 const (
 	svmTol       = 1e-9
 	svmCondition = 1e5
@@ -53,8 +53,8 @@ func TestSVR(t *testing.T) {
 	})
 }
 
-// TestSVRStandardizeTarget checks that a standardized fit with C and ε equals the fit to y with s·C and s·ε, where
-// s is the standard deviation of y, and that it follows a change of the unit and the origin of y.
+// TestSVRStandardizeTarget checks that a standardized fit with C and ε equals the fit to y with s·C and s·ε, where s is
+// the standard deviation of y, and that a change of the unit and the origin of y changes f in the same way.
 func TestSVRStandardizeTarget(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, seed = 60, 7

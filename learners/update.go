@@ -71,7 +71,7 @@ func applyUpdate[M Model](m M, operation string, change func(p *process, u updat
 	return r.(M), nil
 }
 
-// updatable is a model of Ridge, NystromRidge or FourierRidge, which has a process.
+// updatable is a model of Ridge, NystromRidge or FourierRidge.
 type updatable interface {
 	Model
 	asProcess() *process

@@ -248,7 +248,7 @@ func TestRidgePosterior(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The sums of nystrom-ridge are not centered: n squares of 100 are rounded, and divided by λ.
+		// nystrom-ridge does not center its sums of n squares of up to 100². Their rounding errors are divided by λ.
 		const tol = 0x1p-53 * n * 1e4 / 0.5 * d
 		for i := range 5 {
 			checkClose(t, "variance", v.At(i, 0), w.At(i, 0), tol*w.At(i, 0))

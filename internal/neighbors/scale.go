@@ -119,7 +119,7 @@ func ScaleSigma(x numeric.Points, weights []float64) (float64, error) {
 		}
 	}
 	count := float64(len(rows)) * float64(x.Cols)
-	// values calls f with slices that together contain all entries. times is the weight of an entry.
+	// values calls f with slices that together contain all entries. Each entry of a slice counts `times` times.
 	values := func(f func(entries []float64, times float64)) {
 		for _, i := range rows {
 			f(x.Stored(i), 1)

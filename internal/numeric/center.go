@@ -134,8 +134,8 @@ func (c Center) NearlyCentered(h backend.Host[float64]) bool {
 	return !slices.ContainsFunc(excess, func(v float64) bool { return !(v <= 0) })
 }
 
-// Fill sets dst to the rows of the part of h from index from on, minus the center. If scaled is set, each row is
-// multiplied by √w. A nil center is 0.
+// Fill sets dst to successive rows of h: those of the part, beginning with its row number from. It subtracts c from
+// each row, and multiplies it by √w if scaled is set. A nil center is 0.
 func (p Part) Fill(dst, h backend.Host[float64], c Center, from int, scaled bool) {
 	if dst.Rows*dst.Cols < minParallel {
 		p.fill(dst, h, c, from, scaled) // a direct call, because a closure would be allocated for each row

@@ -47,9 +47,8 @@ func Norm(n int, v func(i int) float64) float64 {
 // Norm2 returns ‖x‖. Like Norm, it avoids overflow and underflow.
 func Norm2(x []float64) float64 { return Norm(len(x), func(i int) float64 { return x[i] }) }
 
-// SumRounding bounds the rounding error of a sum of n products xᵀy, relative to ‖x‖‖y‖. The result is 10√n·2⁻⁵³,
-// which may replace γ_n (Higham 2002, Accuracy and Stability of Numerical Algorithms, § 3.1) with probability
-// practically 1 (Higham and Mary 2019).
+// SumRounding bounds the rounding error of a sum of n products xᵀy, relative to ‖x‖‖y‖, with probability practically 1
+// (Higham and Mary 2019). The result is 10√n·2⁻⁵³.
 func SumRounding(n int) float64 { return 10 * math.Sqrt(float64(n)) * 0x1p-53 }
 
 // ScaleOf returns the divisor for a relative residual: the norm of the right-hand side, or a larger number if rounding

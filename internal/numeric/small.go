@@ -19,8 +19,8 @@ func (s Small) At(i, j int) float64 { return s.Data[i*s.Cols+j] }
 // Set sets element (i, j).
 func (s Small) Set(i, j int, v float64) { s.Data[i*s.Cols+j] = v }
 
-// Cholesky overwrites the lower triangle of s, which is symmetric up to rounding, with its
-// factor, and reports whether all pivots are positive and finite.
+// Cholesky overwrites the lower triangle of s with its Cholesky factor, and reports whether all pivots are positive and
+// finite. s must be symmetric up to rounding.
 func (s Small) Cholesky() bool {
 	n := s.Rows
 	for j := range n {

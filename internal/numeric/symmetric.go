@@ -160,10 +160,10 @@ func (s *squareStored[T]) Download(h backend.Host[T], first int) error {
 	return s.b.Download(h, s.a.View(first, 0, h.Rows, h.Cols))
 }
 
-// copyInLowerTriangle is a matrix K whose factor overwrites the upper triangle. K remains below the diagonal.
+// copyInLowerTriangle stores a matrix K below the diagonal, and its Cholesky factor on and above the diagonal.
 type copyInLowerTriangle struct {
 	squareStored[float64]
-	diag       []float64 // diagonal of A, which Factor sets
+	diag       []float64 // diagonal of the factored matrix, which Factor sets
 	factorDiag []float64 // diagonal of the factor, which Factor sets
 }
 
@@ -193,9 +193,10 @@ func (s *copyInLowerTriangle) Solve(r backend.Matrix[float64]) {
 	s.b.Trsm(backend.Left, backend.Upper, backend.NoTrans, 1, s.a, r)
 }
 
-// A Product computes products with a matrix K that an inner solver stores in float64.
+// A Product computes products with the matrix K of a solver that stores K in float64.
 type Product interface {
-	// Times queues q ← B p and returns the diagonal of K + λW⁻¹ − B, whose other elements are 0.
+	// Times queues q ← B p for a matrix B that differs from K + λW⁻¹ only on the diagonal. It returns the diagonal of
+	// K + λW⁻¹ − B.
 	Times(q, p backend.Matrix[float64]) []float64
 }
 

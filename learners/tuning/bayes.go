@@ -50,9 +50,8 @@ func (s *search) bayes() error {
 	return nil
 }
 
-// proposePoint returns the point with the largest expected improvement among 2,000 random points, half of them
-// near the best point. The improvement on the best score f is σ(zΦ(z) + φ(z)) with z = (f − μ)/σ, for a score N(μ,
-// σ²) and the distribution function Φ and density φ of N(0, 1).
+// proposePoint returns the point with the largest expected improvement (Jones, Schonlau and Welch 1998) among 2,000
+// random points, half of them near the best point.
 func (s *search) proposePoint(rng *rand.Rand, points [][]float64, scores []float64, dims int) ([]float64, error) {
 	random := func() []float64 {
 		u := make([]float64, dims)

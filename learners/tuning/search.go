@@ -159,10 +159,10 @@ func (r *Result) FirstFit(fit func(k kernels.Kernel, lambda float64) error) erro
 	return err
 }
 
-// Search finds the kernel and the λ with the best score for p, starting at p.Kernel; only Gradient uses p.Lambda,
-// as its start. Weights also apply to the scores. Search skips a λ that is too small for a kernel, and a kernel if
-// all λ are too small. If it skips all kernels, it returns the error of the last kernel. A fit at a point with a
-// score may still miss its tolerance: FirstFit finds the best point that can be fitted.
+// Search finds the kernel and the λ with the best score for p, starting at p.Kernel. The strategy Gradient also starts
+// at p.Lambda; the others ignore it. Weights also apply to the scores. Search skips a λ that is too small for a kernel,
+// and a kernel if all λ are too small. If it skips all kernels, it returns the error of the last kernel. Use FirstFit
+// to fit the best point, because a fit at this point may not reach its tolerance.
 func Search(ctx context.Context, dev backend.Device, p solvers.Problem, par Params) (*Result, error) {
 	par, err := par.complete()
 	if err != nil {

@@ -326,8 +326,8 @@ func TestSearchRefuses(t *testing.T) {
 	}
 }
 
-// TestSearchObeysTheRulesOfParameters checks that a search respects the bounds of parameters, from a start so near
-// to the bounds that most factors would exceed one.
+// TestSearchObeysTheRulesOfParameters checks that a search respects the bounds of a parameter whose initial value is
+// close to a bound.
 func TestSearchObeysTheRulesOfParameters(t *testing.T) {
 	for _, k := range []kernels.Kernel{kernels.RationalQuadratic{A: 2e-6, Sigma: 1}, kernels.Gaussian{Sigma: 9e152}} {
 		p := wave(t, 30, 1)
