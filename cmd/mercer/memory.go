@@ -129,7 +129,7 @@ func (b *budget) planEncoding(t *dataset.Table, e *dataset.Encoder, advice strin
 	return b.planDense(t, e, advice)
 }
 
-// planDense does the work of planEncoding for dense features.
+// planDense plans the memory of dense features: see planEncoding.
 func (b *budget) planDense(t *dataset.Table, e *dataset.Encoder, advice string) error {
 	dataBytes, n := b.dataBytes(), int64(t.Rows())
 	width := int64(len(e.Outputs))

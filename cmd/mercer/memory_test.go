@@ -249,7 +249,7 @@ func TestPlanOfWideMatrix(t *testing.T) {
 				args = append(args, "--target", "x1")
 			}
 			planned, peak := planOf(t, args)
-			// The plan of svc counts copies of X for shrinking. A fit to so few rows does not shrink.
+			// The plan of svc counts copies of X for the shrinking heuristic, which a fit to so few rows does not use.
 			if float64(planned) > 1.4*float64(peak) {
 				t.Errorf("the process took only %d bytes, but %d were planned", peak, planned)
 			}

@@ -347,7 +347,7 @@ func newPredictions(f predictFlags, b modelfile.Bundle, o modelOutput) (predicti
 	return p, nil
 }
 
-// addNumbers adds the columns of m. If m has several columns, their titles contain names.
+// addNumbers adds the columns of m. If m has several columns, their titles end with the given names.
 func addNumbers(add func(predictedColumn), prefix string, names []string, m *mat.Dense) {
 	_, cols := m.Dims()
 	for j := range cols {

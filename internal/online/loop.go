@@ -69,7 +69,7 @@ type Change struct {
 	Delta        []float64
 }
 
-// run runs epochs until an epoch has no mistake.
+// run runs at most Epochs epochs, and ends when an epoch over all samples has no mistake.
 func (l *Loop) run(t *run.Task, h hypothesis) error {
 	n := len(l.Class)
 	order := make([]int, n)

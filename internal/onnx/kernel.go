@@ -139,7 +139,7 @@ func (g *graph) pairs(s kernels.Stat, x value, z backend.Host[float64]) value {
 	if s.Scale != nil {
 		diff = g.op("Mul", diff, g.numbers(scale, len(scale)))
 	}
-	// masked sets the terms of the features with scale 0 to 0.
+	// masked replaces terms by 0 for the features whose scale is 0.
 	masked := func(terms value) value {
 		if s.Scale != nil {
 			terms = g.op("Where", g.op("Equal", g.numbers(scale, len(scale)), g.number(0)), g.number(0), terms)

@@ -141,7 +141,7 @@ func columnsOf(b modelfile.Bundle, d int) columns {
 	return c
 }
 
-// prepared returns the features of x.
+// prepared converts the columns of x to features.
 func (g *graph) prepared(x value, c columns) value {
 	differs := func(list []float64, from float64) bool {
 		return slices.ContainsFunc(list, func(v float64) bool { return v != from })

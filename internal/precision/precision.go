@@ -3,7 +3,7 @@ package precision
 
 import "sync/atomic"
 
-// Precision is the precision of a factor.
+// Precision is the precision of the matrix factor that a solver computes.
 type Precision int32
 
 const (

@@ -133,7 +133,7 @@ func SKLearn(t testing.TB) string {
 	return Python
 }
 
-// Kernlab returns the path of the Rscript of an R with kernlab.
+// Kernlab returns the path of Rscript if R has the package kernlab.
 func Kernlab(t testing.TB) string {
 	t.Helper()
 	path := Program(t, "kernlab", "Rscript")

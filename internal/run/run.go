@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/internal/planned"
 )
 
-// Frame is one call in progress.
+// Frame holds the context, the device, the queues, the memory and the progress of a call.
 type Frame struct {
 	Ctx      context.Context
 	Dev      backend.Device
