@@ -35,7 +35,7 @@ func TestCGOfLinearKernel(t *testing.T) {
 			if testing.Short() && o != solvers.Unstored64 {
 				t.Skip("-short: the other precision has the same code")
 			}
-			// If K has low rank, α is about y/λ, and rounding it leaves a relative residual of up to about 1e-13.
+			// If K has low rank, α is about y/λ, and rounding α leaves a relative residual of up to about 1e-13.
 			par := solvers.Params{Tol: 1e-12, Operator: o, Rank: 3}
 			list := []kernels.Kernel{affineKernels[2], affineKernels[0]}
 			if testing.Short() || o != solvers.Unstored64 {
@@ -74,8 +74,8 @@ func testAffineIsDual(t *testing.T, rng *rand.Rand) {
 						if err != nil {
 							t.Fatalf("%s %v %s: %v", name, k, o, err)
 						}
-						// The error of each solution is at most ‖A⁻¹‖ ≤ 2.5/λ times its residual. ‖y‖ ≤ √(3n), and
-						// ‖y − b·1‖ ≤ 2√(3n).
+						// Because the weights are at most 2.5, the error of each solution is at most ‖A⁻¹‖ ≤ 2.5/λ
+						// times its residual. ‖y‖ ≤ √(3n), and ‖y − b·1‖ ≤ 2√(3n).
 						bound := 2.5 / p.Lambda * 4 * tol * 2 * math.Sqrt(3*n)
 						for i := range n {
 							for j := range 3 {
@@ -142,7 +142,7 @@ func TestAffineOperations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// An iteration takes one product with K, a residual one or two more, and vectors at most 20n operations.
+		// An iteration takes one product with K, a residual takes one or two, and vectors take 20n operations.
 		perIteration := 4*n*d*outputs + c.allowance + 20*n*outputs
 		largest := float64(res.Iters+5) * perIteration
 		gemm, gramMul := float64(dev.gemm.Load()), float64(dev.gramMul.Load())

@@ -14,8 +14,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestSampleIsUniform checks by a χ² test over many seeds that each ordered choice of 3 of 8 different rows is
-// equally likely, even if the data repeat some of the rows. For random seeds, it would fail with probability 1e-6.
+// TestSampleIsUniform checks by a χ² test over many seeds that each ordered choice of 3 of 8 different rows is equally
+// likely, even if the data repeat some of the rows. With random seeds, the test would fail with probability 1e-6.
 func TestSampleIsUniform(t *testing.T) {
 	const rows, count, choices, expected = 8, 3, 8 * 7 * 6, 60
 	limit := distuv.ChiSquared{K: choices - 1}.Quantile(1 - 1e-6)

@@ -174,7 +174,7 @@ func (z *sizes) preserves(par Params) bool {
 }
 
 // pivotTol bounds the rounding error of a pivot, a sum of up to n terms, relative to the diagonal element of the
-// factored matrix (numeric.PivotTol). For primal, the diagonal element itself is a sum over the samples.
+// factored matrix (numeric.PivotTol). For Primal, the diagonal element itself is a sum over the samples.
 func (w *work) pivotTol() float64 {
 	terms := float64(w.s.n)
 	if w.plan.Method == Primal {

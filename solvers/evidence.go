@@ -100,9 +100,8 @@ func (p Problem) checkCovariance(dev backend.Device, operation string, limit int
 	return nil
 }
 
-// newCovariance factors C (see covariance). extraElements is the number of elements that the caller needs on the device
-// besides C and X. If factor is not nil and the device works in Go memory, newCovariance sets *factor to the n×n
-// factor.
+// newCovariance factors C (see covariance). The caller needs extraElements elements on the device besides C and X. If
+// factor is not nil and the device works in Go memory, newCovariance sets *factor to the n×n factor.
 func newCovariance(ctx context.Context, dev backend.Device, operation string, p Problem, limit int64, extraElements func(n, d, t int) int64, factor *backend.Host[float64]) (*covariance, error) {
 	if err := p.checkCovariance(dev, operation, limit); err != nil {
 		return nil, err
@@ -379,8 +378,8 @@ func newScaleSums(f *covariance, width int) (*scaleSums, error) {
 	return g, nil
 }
 
-// add adds to sums the terms of cols columns of W from column first on. g.scratch holds the same columns of M and
-// of the lower triangle of K, from row first on.
+// add adds to sums the terms of the cols columns of W that begin with column first. g.scratch holds the same columns of
+// M and of the lower triangle of K, from row first on.
 func (g *scaleSums) add(b backend.Backend[float64], first, cols int, sums []float64) error {
 	if err := b.Sync(); err != nil {
 		return err

@@ -685,8 +685,8 @@ func (w *work) failed(err error) error {
 	return nil
 }
 
-// correct overwrites h, the residuals of the samples, with corrections of α by the inner modes, which reduce the
-// norm of column j of the residual to about the maximum of goal[j] and innerContraction times the norm.
+// correct overwrites the residuals h of the samples with corrections of α by the inner modes. They reduce the norm of
+// column j of the residual to about the larger of goal[j] and innerContraction times the old norm.
 func (m *modal) correct(h backend.Host[float64], goal []float64) error {
 	w := m.w
 	rows, columns := h.Rows, h.Cols
@@ -850,9 +850,9 @@ func (c modesChoice) lowModes(omega float64, scale []float64) []lowMode {
 	return list
 }
 
-// newLowModes factors the block of I + ΦᴴΛ⁻¹Φ for the modes of low frequency. scale is the diagonal of D. entries
-// holds Σ_j exp(−2πi k·u_j)/Λ_jj for |k_a| ≤ double[a], where u_j is sample j in units of the periods. Each mode k
-// ≠ 0 has two unknowns: the coefficients of √2D cos 2πk·u and of −√2D sin 2πk·u.
+// newLowModes factors the block of I + ΦᴴΛ⁻¹Φ for the modes of low frequency. scale is the diagonal of D. entries holds
+// Σ_j exp(−2πi k·u_j)/Λ_jj for each mode k with |k_a| ≤ double[a], where u_j is sample j in units of the periods. Each
+// mode k ≠ 0 has two unknowns: the coefficients of √2D cos 2πk·u and of −√2D sin 2πk·u.
 func (m *modal) newLowModes(entries []complex128, double nufft.Axes, scale []float64) (*lowModes, error) {
 	w := m.w
 	p := &lowModes{m: m, list: m.c.lowModes(m.c.cutoff, scale)}

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// Normal solves the normal equations of M functions by their Cholesky factor, in O(nM² + M³) operations and one
-	// pass over the samples, or more passes for refinement if Tol is near the rounding error of the sums.
+	// Normal solves the normal equations of M basis functions by their Cholesky factor, in O(nM² + M³) operations and
+	// one pass over the samples, or more passes for refinement if Tol is near the rounding error of the sums.
 	Normal Method = "normal"
 	// Falkon solves the normal equations by preconditioned conjugate gradients (Rudi, Carratino, Rosasco 2017). A
 	// step is a pass over the samples and takes O(nM) operations, and the preconditioner takes O(M³).

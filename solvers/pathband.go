@@ -12,7 +12,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// pathBase has the fields that all routes share.
+// pathBase has the fields that all implementations of route share.
 type pathBase struct {
 	call
 	loo bool

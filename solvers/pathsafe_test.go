@@ -33,9 +33,9 @@ func noiseless(t *testing.T, n, d int) (p solvers.Problem, w []float64) {
 	return p, w
 }
 
-// TestPathTinyLambda uses the data of scikit-learn's issue 32459: 100 samples, 50 features, no noise, alphas of
-// 1e-15 and 1e-14. The relative error of the coefficients must be near the condition number of XᵀX times the unit
-// roundoff, about 1e-13, and the leave-one-out errors equally small, relative to y.
+// TestPathTinyLambda uses the data of scikit-learn's issue 32459: 100 samples, 50 features, no noise, alphas of 1e-15
+// and 1e-14. The relative error of the coefficients must be near the condition number of XᵀX times the unit roundoff,
+// about 1e-13. Relative to y, the leave-one-out errors must be as small.
 func TestPathTinyLambda(t *testing.T) {
 	p, w := noiseless(t, 100, 50)
 	for _, large := range []bool{false, true} {

@@ -403,8 +403,7 @@ type estimate struct {
 	step       float64           // cost of one iteration
 }
 
-// placedSparse is the memory of n sparse samples on the device, and of the copy that weights of 0 need in Go
-// memory.
+// placedSparse is the memory of n sparse samples on the device, and of their copy in Go memory if a weight is 0.
 func (p Problem) placedSparse(dev backend.Device, n int) int64 {
 	x := p.points()
 	bytes := x.PlacedBytes(dev.F64(), n)

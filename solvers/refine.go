@@ -107,7 +107,7 @@ func (z *sizes) refinedBytes(n int) int64 {
 // refineRounds is the maximum number of rounds: 40 halvings reduce the residual by a factor of 10¹².
 const refineRounds = 40
 
-// refine tries the fallbacks in turn until one reaches the tolerance. Each starts from the best solution so far.
+// refine tries the fallbacks in turn until one reaches the tolerance, each from the best solution of the earlier ones.
 func (w *work) refine(x backend.Matrix[float64], fallbacks ...fallback) error {
 	s := w.s
 	f := &refinement{w: w, x: x, b: make([]float64, s.t), norms: make([]float64, s.t)}

@@ -175,7 +175,7 @@ func Solve(ctx context.Context, dev backend.Device, p Problem, par Params) (*Res
 	return solveAgain(ctx, dev, p, par, start, err)
 }
 
-// solveAgain continues a Solve after Modes has ended with err: it solves with another method.
+// solveAgain solves with another method after Modes has ended with the error err.
 func solveAgain(ctx context.Context, dev backend.Device, p Problem, par Params, start time.Time, err error) (*Result, error) {
 	par.withoutModes = true
 	_, res, otherErr := solve(ctx, dev, p, par, start)

@@ -360,7 +360,7 @@ type streamSizes struct {
 }
 
 const (
-	// valueCost is the estimated time of one value of a basis in operations, besides the counted operations.
+	// valueCost is the part of the estimated time of one basis value that its counted operations do not include.
 	valueCost = 100
 )
 

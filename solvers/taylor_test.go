@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// TestTaylorIterations checks that the number of iterations for rows far from each other, with the monomials up to
-// the first or second power, agrees with the planner's estimate within a factor of 0.6.
+// TestTaylorIterations checks that the number of iterations for rows far from each other, with the monomials up to the
+// first or second power, is between 0.6 and 1/0.6 times the planner's estimate.
 func TestTaylorIterations(t *testing.T) {
 	dev := backendtest.Device(t, "")
 	const seed, n, d = 15, 2000, 30
@@ -64,8 +64,8 @@ func TestTaylorFarRow(t *testing.T) {
 	}
 }
 
-// TestTaylorPlan checks that Auto chooses the power series for rows that are far from each other, but not if some
-// rows are near each other, nor for one feature, where its rank is the number of rows.
+// TestTaylorPlan checks that Auto chooses the power series for rows that are far from each other, but not if some rows
+// are near each other, nor for one feature, where the rank of the series is the number of rows.
 func TestTaylorPlan(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const seed, n = 17, 6000

@@ -138,8 +138,8 @@ func (a *arguments) work(w *C.mercer_watch, f func(ctx context.Context, report f
 	return unlocked(func() error { return f(callState.ctx, callState.report) })
 }
 
-// unlocked runs f in a goroutine of its own. The goroutine of a call from C is bound to the caller's thread, which
-// every wait would stop and start again.
+// unlocked runs f in a goroutine of its own: waiting is slow in a goroutine of a call from C, because it is bound to
+// the caller's thread.
 func unlocked(f func() error) (err error) {
 	done := make(chan any)
 	go func() {

@@ -101,8 +101,8 @@ func (c *coordinate) minimize(s *lassoState, mu float64, l Lasso) error {
 				cost *= 1 + 3*c.a.c.n/max(1, len(active))
 			}
 			converged, err := gain <= s.gap/1000, error(nil)
-			// Call exact at once if μ = 0, because the computed gap then does not bound the error, or if the last
-			// gaps did not decrease and are below their rounding error.
+			// Call exact at once if μ = 0, because the gap then does not bound the error. Also call it if the last gaps
+			// did not decrease and are below their rounding error.
 			slow := s.stalls >= 5 && s.gap <= s.rounding
 			if len(active) > 0 && (work >= cost/factorRate || mu == 0 || slow) && s.steps < l.MaxIter {
 				work = 0

@@ -12,9 +12,9 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// encoderOf returns an encoder for a model that was fitted to plain numbers; with it the command mercer can apply
-// the model to tables. Columns without names are x1, x2, … and y (y1, y2, … for several targets). A sparse matrix
-// without names gets the encoder of a sparse table. encoderOf returns nil if the names are not valid for a table.
+// encoderOf returns an encoder for a model that was fitted to plain numbers. The command mercer needs the encoder to
+// apply the model to tables. Columns without names are x1, x2, … and y (y1, y2, … for several targets). A sparse matrix
+// without names gets the encoder of a sparse table. The encoder is nil if the names are not valid for a table.
 func encoderOf(l Learner, m learners.Model, sparse bool) *dataset.Encoder {
 	d, t := m.Dims()
 	e := &dataset.Encoder{RefuseMissing: true}

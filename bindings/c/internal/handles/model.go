@@ -466,7 +466,7 @@ func (m *Model) apply(ctx context.Context, dev backend.Device, kind Output, x ma
 }
 
 // arraysOf returns the arrays of the state of a model. For a support vector machine that was fitted in this process it
-// adds "support", the row numbers of the support vectors, and "steps", the number of steps of each machine.
+// adds "support", the row numbers of the support vectors, and "steps", the number of steps for each binary problem.
 func arraysOf(m learners.Model) map[string]backend.Host[float64] {
 	arrays := m.State().Arrays
 	if fitted, ok := m.(interface{ Trace() (support, steps []int) }); ok {
