@@ -375,9 +375,8 @@ func (s *smo) permitAll() {
 // violation computes v and returns the largest v of the variables that may increase, and the smallest v of the
 // variables that may decrease.
 //
-// In a ν formulation, the variables of each sign have their own two numbers. violation adds a constant to all v of a
-// sign, so that the two numbers of the sign add to 0. It returns the two numbers of the sign with the larger
-// difference.
+// In a ν formulation, there are two such numbers for each sign. violation adds a constant to all v of a sign, so that
+// its two numbers add to 0, and returns the two numbers of the sign with the larger difference.
 func (s *smo) violation() (maxV, minV float64) {
 	if s.full.nu != plain {
 		return s.separateViolation()
