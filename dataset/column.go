@@ -275,8 +275,8 @@ func (c *column) number(i int) (v float64, k kind) {
 	return e.value, e.kind
 }
 
-// values returns the cells of rows first to last − 1 as numbers: a part of the stored numbers if the column has
-// them, otherwise the filled slice `to`. A cell that is not a finite number becomes infinite or NaN.
+// values returns the cells of rows first to last − 1 as numbers, in a part of c.numbers or in the slice `to`. A cell
+// that is not a finite number becomes infinite or NaN.
 func (c *column) values(to []float64, first, last int) []float64 {
 	if c.plain && c.cells == nil {
 		return c.numbers[first:last]

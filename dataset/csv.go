@@ -294,8 +294,8 @@ func (t *Table) setHeader(names []string, rowNames bool) *Error {
 	return t.setNames(names)
 }
 
-// recordError is readError for errors of a csv.Reader. linesBefore is the number of lines in the
-// file before the reader's input.
+// recordError does the work of readError for errors of a csv.Reader. linesBefore is the number of lines in the file
+// before the reader's input.
 func (t *Table) recordError(linesBefore, next int, err error) *Error {
 	var syntax *csv.ParseError
 	if !errors.As(err, &syntax) {

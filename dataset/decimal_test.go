@@ -52,8 +52,8 @@ func TestDecimal(t *testing.T) {
 	}
 }
 
-// TestMedianOfMany compares the median of many values with the middle of the sorted values. In some cases the
-// median is outside the interval that is derived from a sample.
+// TestMedianOfMany compares the median of many values with the middle of the sorted values. In some cases the median is
+// outside the interval that aroundMedian derives from a sample.
 func TestMedianOfMany(t *testing.T) {
 	const seed = 5
 	t.Logf("seed %d", seed)

@@ -111,7 +111,7 @@ type Text struct {
 // With r.Text or r.Tree the named column is the only input, and Texts replaces Features. Other
 // columns are ignored. With r.Labels the classes of the target are learned: see Classes. Unless
 // r.AnyLabels is set, Learn rejects numbers that are not integers as classes, and more than 20
-// classes with on average fewer than ten (numbers) or two (texts) rows per class.
+// classes with on average fewer than ten rows per class if the labels are numbers, or two if they are texts.
 //
 // Each column that r.TFIDF names becomes tf-idf features, one for each n-gram that r.NGrams selects. A feature is
 // the number of times that its n-gram occurs in the text, multiplied by log((1 + n) / (1 + m)) + 1, where m of the

@@ -7,7 +7,7 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// checkGram returns an error unless there are as many columns of kernel values as rows, or if the rules encode them.
+// checkGram returns an error if the matrix of kernel values is not square, or if the rules encode it.
 func (t *Table) checkGram(r Rules) error {
 	if r.Standardize || len(r.Categorical) > 0 {
 		return t.newError("", "a Gram matrix can be neither standardized nor categorical")

@@ -51,8 +51,8 @@ func (r *tableReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestReadMemory checks that a table takes little more memory than a matrix of its numbers, and reading it at most
-// three times as much.
+// TestReadMemory checks that a table takes little more memory than a matrix of its numbers, and that reading it takes
+// at most three times as much as the matrix.
 func TestReadMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads two million cells: skipped by -short")
@@ -133,8 +133,8 @@ func (r *endless) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// TestReadingObeysMemory checks that Read returns an error for tables that exceed the limit of memory, and
-// allocates memory proportional to the limit until then.
+// TestReadingObeysMemory checks that Read returns an error for a table that exceeds the limit of memory, and that it
+// allocates memory proportional to the limit.
 func TestReadingObeysMemory(t *testing.T) {
 	const limit = 4 << 20
 	if _, err := dataset.Read("testdata/parquet/go-constant.parquet", nil); err != nil { // without a limit, the file is valid
@@ -189,7 +189,7 @@ func TestReadingObeysMemory(t *testing.T) {
 			}
 		})
 	}
-	// A larger limit suffices for the table.
+	// With a larger limit, Read returns the table.
 	if table, err := (dataset.File{Path: "testdata/parquet/go-constant.parquet", Memory: 64 << 20}).Read(); err != nil || table.Rows() != 1<<20 {
 		t.Error(table, err)
 	}

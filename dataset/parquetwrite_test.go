@@ -18,8 +18,8 @@ import (
 )
 
 // TestWriteParquet checks that a written file is read back, as a table and in passes. parquet-wasm 0.8.0 (the Rust
-// implementation of Apache Arrow) and hyparquet 1.33.0 have read the two files with a SHA-256. If the bytes change,
-// check the files with both programs again.
+// implementation of Apache Arrow) and hyparquet 1.33.0 have read the two files whose SHA-256 is given. If the bytes
+// change, check the files with both programs again.
 func TestWriteParquet(t *testing.T) {
 	const rows = 1<<17 + 3 // these rows have two groups and pages of 512 KiB
 	values := make([]float64, rows)

@@ -24,8 +24,8 @@ func (d faultyDisk) ReadAt(p []byte, offset int64) (int, error) {
 	return copy(p, d.data[offset:]), nil
 }
 
-// TestStoredPartsAreReadConcurrently checks that readStored returns the bytes and computes their checksum, and that
-// it returns an error of the disk with its offset.
+// TestStoredPartsAreReadConcurrently checks that readStored returns the bytes and computes their checksum, and that an
+// error of the disk contains its offset.
 func TestStoredPartsAreReadConcurrently(t *testing.T) {
 	const begin, size = 80, 8<<20 + 5
 	data := make([]byte, begin+size)

@@ -25,8 +25,8 @@ func messageRules() dataset.Rules {
 	return dataset.Rules{Targets: []string{"label"}, Labels: true, TFIDF: []string{"text"}, Standardize: true}
 }
 
-// TestTextFeatures compares the tf-idf features of a column with their formula: sparse, dense, from a saved
-// encoder, of a part of the rows, and from passes over the file.
+// TestTextFeatures compares the tf-idf features of a column with their formula: as a sparse and as a dense matrix, with
+// a saved encoder, for a part of the rows, and in passes over the file.
 func TestTextFeatures(t *testing.T) {
 	path := file(t, "a.csv", []byte(messages))
 	table, err := dataset.Read(path, nil)

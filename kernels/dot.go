@@ -69,7 +69,7 @@ func (k Polynomial) derive(c *compiler, _ int) {
 	c.unary(Instr{Op: Affine, A: k.C * float64(k.Degree)})
 }
 
-// deriveStat appends the code of p (xᵀz + C)^(p−1), where p is Degree.
+// deriveStat appends the code of p (xᵀz + C)^(p−1), the derivative with respect to xᵀz, where p is Degree.
 func (k Polynomial) deriveStat(c *compiler, _ Stat) {
 	if k.Degree == 1 {
 		c.pushOne()
@@ -107,7 +107,7 @@ func (k Sigmoid) params() []Param {
 
 func (k Sigmoid) with(values []float64) Kernel { return Sigmoid{A: values[0], C: values[1]} }
 
-// derive appends the code of 1 − tanh² for parameter C, or of (1 − tanh²) xᵀz for parameter A.
+// derive appends the code of the derivative: 1 − tanh² with respect to C, or (1 − tanh²) xᵀz with respect to A.
 func (k Sigmoid) derive(c *compiler, i int) {
 	k.compile(c)
 	c.unary(Instr{Op: PowInt, Arg: 2})
@@ -118,7 +118,7 @@ func (k Sigmoid) derive(c *compiler, i int) {
 	}
 }
 
-// deriveStat appends the code of A (1 − tanh²).
+// deriveStat appends the code of A (1 − tanh²), the derivative with respect to xᵀz.
 func (k Sigmoid) deriveStat(c *compiler, _ Stat) {
 	k.compile(c)
 	c.unary(Instr{Op: PowInt, Arg: 2})

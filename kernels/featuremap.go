@@ -152,7 +152,7 @@ type power struct {
 	orders          float64 // degree!/(e_1! … e_d!)
 }
 
-// monomials returns the number of dimensions of the feature map, or any larger number than maxFeatures if it is larger.
+// monomials returns the number of dimensions of the feature map, or some number above maxFeatures if there are more.
 func monomials(k Polynomial, d int) float64 {
 	n := d + k.Degree // the number of dimensions is C(n, Degree)
 	if k.C == 0 {

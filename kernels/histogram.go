@@ -25,7 +25,7 @@ func (k ChiSquared) compile(c *compiler) {
 func (k ChiSquared) params() []Param            { return []Param{positive.param("gamma", k.Gamma)} }
 func (ChiSquared) with(values []float64) Kernel { return ChiSquared{values[0]} }
 
-// derive appends the code of −γχ² exp(−γχ²).
+// derive appends the code of −γχ² exp(−γχ²), the derivative with respect to ln γ, where χ² is the statistic Chi2.
 func (k ChiSquared) derive(c *compiler, _ int) {
 	k.compile(c)
 	c.load(Stat{Kind: Chi2})
@@ -33,7 +33,7 @@ func (k ChiSquared) derive(c *compiler, _ int) {
 	c.binary(Mul)
 }
 
-// deriveStat appends the code of −γk.
+// deriveStat appends the code of −γk, the derivative with respect to the statistic Chi2.
 func (k ChiSquared) deriveStat(c *compiler, _ Stat) {
 	k.compile(c)
 	c.unary(Instr{Op: Affine, A: -k.Gamma})

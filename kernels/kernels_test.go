@@ -90,8 +90,8 @@ func onColumns(k kernels.Kernel, columns ...int) kernels.Kernel {
 	return kernels.Columns{Indices: columns, Kernel: k}
 }
 
-// TestPeriodicOnLine checks that IsPSD is true for a periodic kernel on one column, and false on more columns. In
-// the plane, for points a and b one period apart, k(a, b) = k(a, a) but k(a, c) ≠ k(b, c).
+// TestPeriodicOnLine checks that IsPSD is true for a periodic kernel on one column, and false on more columns. In the
+// plane, points a and b one period apart have k(a, b) = k(a, a), but k(a, c) ≠ k(b, c) for other points c.
 func TestPeriodicOnLine(t *testing.T) {
 	k := kernels.Periodic{Period: 2, Sigma: 3}
 	for _, c := range []struct {

@@ -101,7 +101,7 @@ func (k Periodic) angle(c *compiler, multiple float64) {
 	c.unary(Instr{Op: Affine, A: multiple * math.Pi / k.Period})
 }
 
-// sine appends the code of the sine of a multiple of θ.
+// sine appends the code of the sine of a multiple of θ = π‖x−z‖/p.
 func (k Periodic) sine(c *compiler, multiple float64) {
 	k.angle(c, multiple)
 	c.unary(Instr{Op: Sin})
@@ -131,8 +131,8 @@ func (k Periodic) derive(c *compiler, i int) {
 	c.binary(Mul)
 }
 
-// deriveStat appends the code of −k (π/(pσ))² sin(2θ)/θ with θ = π‖x−z‖/p. The code adds logShift
-// to θ, so that the quotient is 2 at θ = 0.
+// deriveStat appends the code of −k (π/(pσ))² sin(2θ)/θ, the derivative with respect to ‖x−z‖², with θ = π‖x−z‖/p. The
+// code adds logShift to θ, so that the quotient is 2 at θ = 0.
 func (k Periodic) deriveStat(c *compiler, _ Stat) {
 	k.compile(c)
 	k.angle(c, 1)

@@ -82,8 +82,8 @@ func (k Gaussian) with(values []float64) Kernel {
 	return Gaussian{Sigmas: slices.Clone(values)}
 }
 
-// derive appends the code of k ‖x−z‖²/σ², or of k (x_p−z_p)²/σ_p² for the length scale of feature
-// p. The code for feature p uses a statistic whose Scale is 0 for all other features.
+// derive appends the code of k ‖x−z‖²/σ², the derivative with respect to ln σ, or of k (x_p−z_p)²/σ_p² for the length
+// scale of feature p. The latter uses a statistic whose Scale is 0 for all other features.
 func (k Gaussian) derive(c *compiler, i int) {
 	k.compile(c)
 	if k.Sigmas == nil {
@@ -97,7 +97,7 @@ func (k Gaussian) derive(c *compiler, i int) {
 	c.binary(Mul)
 }
 
-// deriveStat appends the code of −k/(2σ²), or of −k/2 if Sigmas scale the statistic.
+// deriveStat appends the code of −k/(2σ²), the derivative with respect to ‖x−z‖², or of −k/2 if Sigmas scale it.
 func (k Gaussian) deriveStat(c *compiler, _ Stat) {
 	k.compile(c)
 	factor := -0.5
@@ -126,7 +126,7 @@ func (k Laplacian) compile(c *compiler) {
 func (k Laplacian) params() []Param              { return []Param{lengthScale.param("sigma", k.Sigma)} }
 func (k Laplacian) with(values []float64) Kernel { return Laplacian{Sigma: values[0]} }
 
-// derive appends the code of k ‖x−z‖₁/σ.
+// derive appends the code of k ‖x−z‖₁/σ, the derivative with respect to ln σ.
 func (k Laplacian) derive(c *compiler, _ int) {
 	k.compile(c)
 	c.load(Stat{Kind: L1})
@@ -134,7 +134,7 @@ func (k Laplacian) derive(c *compiler, _ int) {
 	c.binary(Mul)
 }
 
-// deriveStat appends the code of −k/σ.
+// deriveStat appends the code of −k/σ, the derivative with respect to ‖x−z‖₁.
 func (k Laplacian) deriveStat(c *compiler, _ Stat) {
 	k.compile(c)
 	c.unary(Instr{Op: Affine, A: -1 / k.Sigma})
@@ -200,7 +200,7 @@ func (k RationalQuadratic) derive(c *compiler, i int) {
 	c.binary(Mul)
 }
 
-// deriveStat appends the code of −t^(−a−1)/(2σ²) with t = 1 + ‖x−z‖²/2aσ².
+// deriveStat appends the code of −t^(−a−1)/(2σ²), the derivative with respect to ‖x−z‖², with t as in the method base.
 func (k RationalQuadratic) deriveStat(c *compiler, _ Stat) {
 	k.power(c, -k.A-1)
 	c.unary(Instr{Op: Affine, A: -0.5 / k.Sigma / k.Sigma})
@@ -317,5 +317,5 @@ func (k Matern) deriveStat(c *compiler, _ Stat) {
 	c.unary(Instr{Op: Affine, A: factor / k.Sigma / k.Sigma})
 }
 
-// bounded is false for exp(−r), which is not differentiable where points coincide.
+// bounded is false for the exponential kernel, which is not differentiable where points coincide.
 func (k Matern) bounded() bool { return k.Nu != 0.5 }

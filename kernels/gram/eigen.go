@@ -16,7 +16,7 @@ import (
 type Eigen struct {
 	Values  []float64            // λ, in descending order
 	Vectors host.Matrix[float64] // U: column j belongs to λ_j
-	// Tolerance is 16n·2⁻⁵³ times the largest |λ|. An eigenvalue with an absolute value up to
+	// Tolerance is 16n·2⁻⁵³ times the largest |λ| of the n×n matrix. An eigenvalue with an absolute value up to
 	// Tolerance may be a rounding error.
 	Tolerance float64
 }
@@ -111,7 +111,7 @@ func (e *Eigen) Negative() int {
 }
 
 // Features returns the coordinates of the sample along its principal axes in feature space: the n × Rank matrix of the
-// eigenvectors times the roots of their eigenvalues above Tolerance. Its rows have the inner products K.
+// eigenvectors times the roots of their eigenvalues above Tolerance. The inner products of its rows are K.
 func (e *Eigen) Features() host.Matrix[float64] {
 	n, r := len(e.Values), e.Rank()
 	out := host.New[float64](n, r)

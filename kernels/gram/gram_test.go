@@ -86,7 +86,7 @@ func TestWorkedCubicMap(t *testing.T) {
 	if e.Negative() != 0 || e.Rank() != 3 {
 		t.Errorf("%d negative eigenvalues, rank %d", e.Negative(), e.Rank())
 	}
-	// d² is 2² + 2² = 8 for the points −1 and 1, and 3 for the points 0 and ±1.
+	// The squared distance is 2² + 2² = 8 between φ(−1) and φ(1), and 3 between φ(0) and φ(±1).
 	d, err := gram.SquaredDistances(want)
 	if err != nil {
 		t.Fatal(err)

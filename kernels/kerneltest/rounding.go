@@ -7,8 +7,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// FunctionUlps is the permitted error of exp and other elementary functions in ulp. Vectorized versions have errors
-// of about 1 ulp. An ulp is at most 2u.
+// FunctionUlps is the permitted error of exp and other elementary functions in ulp. Vectorized versions have errors of
+// about 1 ulp. An ulp is at most twice the unit roundoff.
 const FunctionUlps = 4
 
 // Approx is a value with a bound on its error.
