@@ -255,7 +255,7 @@ func TestPackageComments(t *testing.T) {
 	}
 }
 
-// withoutExample lists folders whose packages need no example, because no program imports them, and the reasons.
+// withoutExample maps the folders whose packages need no example, because no program imports them, to the reasons.
 var withoutExample = map[string]string{
 	"backend/backendtest":   "for tests of backends",
 	"kernels/kerneltest":    "for tests of kernels",
@@ -413,9 +413,9 @@ func TestSameSums(t *testing.T) {
 	}
 }
 
-// TestModuleVersions checks the go.mod files of the separate modules in this repository. Each must require a
-// version of the main module that other programs can download, a tag or the pseudo-version of a commit, and replace
-// it by the folder of the main module. Only .ci/run, which has the history, checks that the commit exists.
+// TestModuleVersions checks the go.mod files of the separate modules in this repository. Each must require a version of
+// the main module that other programs can download: a tag or the pseudo-version of a commit. It must also replace the
+// main module by its folder. Only .ci/run checks that the commit exists.
 func TestModuleVersions(t *testing.T) {
 	name := regexp.QuoteMeta(module)
 	require := regexp.MustCompile(`(?m)^\s*(?:require )?` + name + ` (v\S+)`)

@@ -29,7 +29,7 @@ type Options struct {
 	// the device named by the environment variable MERCER_DEVICE, or else the best available
 	// device. GPUs are available if the program imports package cuda.
 	Device backend.Device
-	// Objects is the kernel for a column of texts or trees that the rules of FitTable name as the whole input.
+	// Objects is the kernel on texts or trees, if the rules of FitTable name a column of them as the whole input.
 	Objects objects.Kernel
 	learners.Options
 }

@@ -1133,7 +1133,7 @@ func TestGramMatrixOfAKernel(t *testing.T) {
 	for i := range 5 {
 		for j := range 5 {
 			want := kernels.Eval(k, x.RawRowView(i), x.RawRowView(j))
-			// The values are sums of 2 terms, square roots or exponentials, with a few roundings of numbers ≤ 1.
+			// The tolerance is for a few rounding errors of numbers ≤ 1.
 			if math.Abs(square.At(i, j)-want) > 0x1p-46 || j < 2 && (math.Abs(cross.At(i, j)-want) > 0x1p-46 || math.Abs(sparseCross.At(i, j)-want) > 0x1p-46) {
 				t.Errorf("(%d, %d) is %v, want %v", i+1, j+1, square.At(i, j), want)
 			}
@@ -1511,8 +1511,8 @@ func TestExportedTypesAreComplete(t *testing.T) {
 	}
 }
 
-// TestNilModels checks that each function of a model returns an error or, without an error result, the zero value
-// for a nil interface and for a nil pointer to a model.
+// TestNilModels calls each function that takes a model with a nil interface and with a nil pointer to a model. The
+// function must return an error or, without an error result, the zero value.
 func TestNilModels(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	x := mat.NewDense(2, 1, []float64{1, 2})

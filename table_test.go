@@ -502,8 +502,8 @@ func ExampleModel_PredictRows_service() {
 	// 400 dataset: row 1: column "area": "?" is not a number; correct it, or name it as a marker of missing values
 }
 
-// TestFitTableWeighsRows checks that a weight counts as repetitions of its row, and that dropped columns have no
-// effect, on the closed form of the least-squares line of four points.
+// TestFitTableWeighsRows compares the least-squares line of four points with its closed form. A weight must count as
+// repetitions of its row, and dropped columns must have no effect.
 func TestFitTableWeighsRows(t *testing.T) {
 	table, err := dataset.NewTable("", dataset.Texts("id", strings.Split("a b c d", " ")), dataset.Numbers("x", []float64{0, 1, 3, 100}),
 		dataset.Numbers("w", []float64{1, 2, 3, 0}), dataset.Numbers("y", []float64{1, 2, 6, -50}))

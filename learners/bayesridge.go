@@ -82,8 +82,8 @@ func (m *BayesRidgeModel) Prior() []float64 { return slices.Clone(m.posterior.Pr
 // LogEvidence returns log p(y | X) of each output. A sample of weight w counts as w samples.
 func (m *BayesRidgeModel) LogEvidence() []float64 { return slices.Clone(m.evidence) }
 
-// Variance returns the n×t variances of new targets at the rows of x: σ² + (x − x̄)ᵀΣ(x − x̄), with
-// the posterior covariance Σ of w and the mean x̄ of the training samples, or 0 without an intercept.
+// Variance returns the n×t variances of new targets at the rows of x: σ² + (x − x̄)ᵀΣ(x − x̄), with the posterior
+// covariance Σ of w and the mean x̄ of the training samples. Without an intercept x̄ is 0.
 func (m *BayesRidgeModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	v := m.posterior.Vectors
 	p := predictor{

@@ -30,8 +30,8 @@ type Calibration struct {
 	Scores backend.Host[float64]
 }
 
-// Calibrate applies m to the rows of x, which must not have been used in the fit of m, and compares the
-// predictions with the targets y. A row whose class m does not have gets the score math.MaxFloat64.
+// Calibrate applies m to the rows of x, which must not have been used in the fit of m, and compares the predictions
+// with the targets y. A row of a class that m does not have gets the score math.MaxFloat64.
 func Calibrate(ctx context.Context, dev backend.Device, m Model, x, y mat.Matrix) (c *Calibration, err error) {
 	defer wrapError("calibrate", nil, &c, &err)
 	if numeric.IsNil(m) {

@@ -82,7 +82,7 @@ func (m *linear) Coef() *mat.Dense { return denseOf(m.coef) }
 // Intercept returns a copy of b, one entry for each column of Coef.
 func (m *linear) Intercept() []float64 { return slices.Clone(m.intercept) }
 
-// coefFields returns the fields of W and b. Each has cols columns; a nil cols allows any number.
+// coefFields returns the fields of W and b of a model xW + b, each with cols columns; a nil cols allows any number.
 func (m *linear) coefFields(cols size) []field {
 	return []field{
 		matrixField("coef", &m.coef, nil, cols),

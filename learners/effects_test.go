@@ -310,7 +310,7 @@ func absolute(m *mat.Dense) *mat.Dense {
 	return a
 }
 
-// TestEffectErrors compares the standard errors with their definition, by fits to the unit vectors of y.
+// TestEffectErrors compares the standard errors with their definition, computed from fits to unit vectors.
 func TestEffectErrors(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, d = 23, 2

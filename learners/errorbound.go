@@ -143,8 +143,8 @@ func denseBlocks(points numeric.Points, use func(i int, x backend.Host[float64])
 	return nil
 }
 
-// accuracyTol returns a relative residual of the solution of p. Without rounding errors, it limits the errors of the
-// predictions to accuracy/2, by the bound of verified.ErrorBound. The rows of p are points.
+// accuracyTol returns the relative residual for which, without rounding errors, the errors of predictions are at most
+// accuracy/2 by the bound of verified.ErrorBound. The rows of p are points.
 func accuracyTol(accuracy float64, points numeric.Points, p solvers.Problem) (float64, error) {
 	if !p.Kernel.IsPSD() || !(p.Lambda > 0) {
 		return 0, noBound(p)
@@ -276,8 +276,8 @@ func finiteBound(bound *verified.ErrorBound) int {
 	return slices.IndexFunc(bound.Targets, func(t verified.TargetBound) bool { return !finite(t.Alpha) || !finite(t.Norm*bound.Root) })
 }
 
-// addFacts adds the bound of predictions and the bound of the coefficients, which have the given name, to the
-// facts of m.
+// addFacts adds the bound of the predictions to the facts of m, and the bound of the coefficients, which the argument
+// coefficients names.
 func (b *errorBound) addFacts(m *model, coefficients string) {
 	root := b.bound.Root
 	m.facts = append(m.facts, Fact{"proven error", twoDigits(b.bound.Uniform(0, root*root))}, Fact{"proven error of " + coefficients, twoDigits(b.bound.Targets[0].Alpha)})
@@ -325,8 +325,8 @@ func (b *errorBound) setBound(ctx context.Context, dev backend.Device, m *kernel
 	return nil
 }
 
-// provedSteps is the largest number of verified.Steps, of about 4 ns each, for which Options.Prove computes a
-// bound.
+// provedSteps is the largest result of verified.Steps for which Options.Prove computes a bound. A step takes about 4
+// ns.
 const provedSteps = 12e6
 
 // prove sets the error bound of the predictions of m, a solution of p, and adds the bound to the Facts

@@ -135,9 +135,9 @@ func (s size) limit(d int, y, lambda, low, high float64) float64 {
 	return 1.01 * (residual*math.Sqrt(s.n*high/lambda)*s.root + residual + kappa*2*s.n*unit*s.alpha*(s.root+kappa) + s.roundings(d))
 }
 
-// sharpLimit returns the largest value that the sharp bound of a prediction v may have: the error diff, the
-// rounding of v, and a bound on the error of the correction of f. limit is the bound computed in float64, and high
-// is the largest weight.
+// sharpLimit returns the largest value that the sharp bound of a prediction v may have. It is the sum of the error
+// diff, the rounding error of v, and a bound on the error of the correction of f. limit is the bound computed in
+// float64, and high is the largest weight.
 func (s size) sharpLimit(diff, v, limit, lambda, high float64) float64 {
 	correction := 2 * (s.n + 2) * unit * s.root * s.root * s.n * high / lambda
 	return math.Abs(diff) + 4*unit*(1+math.Abs(v)) + correction*limit
@@ -562,8 +562,8 @@ func TestBoundWithLittleMemory(t *testing.T) {
 	})
 }
 
-// waveRidge returns the values of kernel ridge regression at the rows of queries, and a bound on their errors due
-// to float64, for k(x, z) = k(0)/D Σ_j cos(ω_jᵀ(x − z)).
+// waveRidge returns the values of kernel ridge regression with the kernel k0/D Σ_j cos(ω_jᵀ(x − z)) of D frequencies
+// ω_j at the rows of queries, and a bound on their rounding errors.
 func waveRidge(omega []float64, k0 float64, x, y, queries *mat.Dense, weights []float64, lambda float64, intercept bool) (values []*big.Rat, slack float64) {
 	k := func(a, b []float64) float64 {
 		sum := 0.0

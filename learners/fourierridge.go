@@ -59,9 +59,9 @@ type FourierRidge struct {
 	Seed        uint64         // seed of all random choices
 	Bound       bool           // compute sharp bounds on the errors of predictions: see Bounded; needs λ > 0
 	// Std makes the model keep the posterior of a Gaussian process. Its prior covariance is s² times the approximated
-	// kernel, and its posterior mean is f. Variance needs the posterior, which takes 8M² bytes. If n is near M or
-	// larger, the variance far from the samples may be far below that of the exact process. s² maximizes the
-	// likelihood. Std needs λ > 0.
+	// kernel, and its posterior mean is f. Variance needs the posterior, which takes 8M² bytes. If M is not much larger
+	// than the number of samples, the variance far from them may be far below that of the exact process. s² maximizes
+	// the likelihood. Std needs λ > 0.
 	Std       bool
 	UnitScale bool // s² = 1, so that the variance of the noise is λ
 	// Optimize searches for the parameters of the kernel and the λ that maximize the likelihood of the process
@@ -251,8 +251,8 @@ func (m *FourierRidgeModel) Intercept() []float64 { return slices.Clone(m.interc
 //
 //	s²λ((φ − φ̄)ᵀ(ΦᵀWΦ + λI)⁻¹(φ − φ̄) + 1/Σw + 1)
 //
-// with the M random features φ of x, their weighted mean φ̄ over the samples, and the features Φ of the samples,
-// centered; without an intercept φ̄ and 1/Σw are 0. Variance takes M² operations for each row of x.
+// with the M random features φ of x, the centered features Φ of the samples, their weighted mean φ̄ before centering,
+// the weights w, and W = diag(w). Without an intercept φ̄ and 1/Σw are 0. A row of x takes M² operations.
 func (m *FourierRidgeModel) Variance(ctx context.Context, dev backend.Device, x mat.Matrix) (*mat.Dense, error) {
 	return m.variance(ctx, dev, m.waves(stream.Cosines, m.cosines, m.intercept), stream.FourierOf(m.kernel, m.frequencies.Dense), x)
 }

@@ -119,7 +119,7 @@ func TestKernelLogisticXOR(t *testing.T) {
 		if !mat.Equal(labels(t, dev, m, x), y) {
 			t.Error("the model does not predict the classes of the points")
 		}
-		// By symmetry α = ±a and f = ±8a, with a = 1 − σ(8a).
+		// By symmetry α = ±a and f = ±8a, with a = 1 − σ(8a) for the logistic function σ.
 		alpha := m.Alpha()
 		a := alpha.At(0, 0)
 		checkClose(t, "a", a, 1/(1+math.Exp(8*a)), 1e-10)

@@ -123,7 +123,7 @@ func stationary(t *testing.T, name string, m *learners.KernelLogisticModel, k ke
 			size += math.Abs(g.At(i, c)) * math.Sqrt(kernels.Diag(k, x.RawRowView(i)))
 			sum += g.At(i, c)
 		}
-		// The tolerance is 1e-3, because Fit may stop by the gradient of other variables: of a factor of K.
+		// The tolerance is 1e-3, because Fit may test the gradient in other coordinates: those of a factor of K.
 		checkClose(t, name+": Σg", sum, 0, 1e-3*size)
 		for i := range n {
 			gradient := -lambda * (f.At(i, c) - b[c])
@@ -202,8 +202,8 @@ func aboveMedian(y *mat.Dense) {
 }
 
 // toMinimum returns a bound on the difference at the samples between f and the minimizer of Σ log loss + λ‖w‖²/2. It is
-// twice the step of Newton's method from f (Bach 2010, Self-concordant analysis for logistic regression), plus the
-// rounding errors of f. size is the largest ratio of an element of the gradient to its terms.
+// twice Newton's step from f (Bach 2010, Self-concordant analysis for logistic regression), plus the rounding errors of
+// f. size is the largest element of the gradient, divided by the sum of the absolute values of its terms.
 func toMinimum(t *testing.T, x, y, f *mat.Dense, lambda float64) (bound, size float64) {
 	t.Helper()
 	n, d := x.Dims()

@@ -73,9 +73,9 @@ type KernelRidge struct {
 	// The following fields determine how the system is solved: see solvers.Params.
 	Solver solvers.Method // solvers.Auto, Dual, Mixed, CG, Kalman or Modes
 	Tol    float64        // largest relative residual; a fit that does not reach it fails; 0 means 1e-8
-	// Accuracy, if it is not 0, replaces Tol: iterative solvers stop when the errors of predictions are proven to
-	// be at most Accuracy at every x whose k(x, x) is at most the largest k(x_i, x_i) of the samples. A fit that
-	// does not reach Accuracy fails with an error that gives the proven bound.
+	// Accuracy, if it is not 0, replaces Tol. Iterative solvers then stop when the errors of predictions are proven to
+	// be at most Accuracy at every x with k(x, x) ≤ max_i k(x_i, x_i). A fit that does not reach Accuracy fails with an
+	// error that gives the proven bound.
 	Accuracy       float64
 	MaxIter        int              // maximum number of products with K, for iterative solvers; 0 means 10000
 	Operator       solvers.Operator // how an iterative solver stores K

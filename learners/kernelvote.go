@@ -40,8 +40,8 @@ func (l *KernelVote) parameters() []Parameter {
 }
 
 // KernelVote lets every sample vote with the weight k(x, x_i). After FitClasses, the prediction is the weighted
-// vote sgn(Σ_i w_i y_i k(x, x_i)) for two classes y_i = ±1, and for more classes the class with the largest sum;
-// of equal sums the first. After Fit, it is the kernel-weighted mean of the targets,
+// vote sgn(Σ_i w_i y_i k(x, x_i)) for two classes y_i = ±1, and for more classes the class with the largest sum, or
+// the first of the classes with the largest sum. After Fit, it is the kernel-weighted mean of the targets,
 //
 //	f(x) = Σ_i w_i y_i k(x, x_i) / Σ_i w_i k(x, x_i)
 //

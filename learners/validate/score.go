@@ -28,10 +28,10 @@ type Score struct {
 	// LogLoss is the mean of −ln p, where p is the predicted probability of the observed class, but
 	// at least 2⁻⁵² as in scikit-learn. It is nil without probabilities.
 	LogLoss *float64 `json:"log_loss,omitempty"`
-	// AUC is the area under the ROC curve for the second of two classes, where ties count one half.
-	// For K > 2 classes AUC is the mean of the AUC of each class against all others, computed from the
-	// probabilities if the model has them, otherwise from the decision values. AUC is nil if a class
-	// does not occur in the samples, or if the samples have a class that the model does not know.
+	// AUC is the area under the ROC curve for the second of two classes, where ties count one half. For K > 2 classes
+	// AUC is the mean of the AUC of each class against all others, computed from the probabilities if the model has
+	// them, otherwise from the decision values. AUC is nil if a class does not occur in the samples, or if the samples
+	// have a class that the model does not have.
 	AUC *float64 `json:"auc,omitempty"`
 	// Classes has the names of the classes of the model and of any other classes that occur, in the
 	// order of the labels.
@@ -145,8 +145,8 @@ func Scorable(m learners.Model) learners.Model {
 
 var errNoModel = errors.New("validate: no model was given")
 
-// Novelty makes a novelty model, which must not be nil, a classifier. A sample with f(x) ≥ 0 is an
-// inlier and has the label 1; any other sample is an outlier and has the label −1.
+// Novelty wraps a novelty model, which must not be nil, as a classifier. A sample with f(x) ≥ 0 is an inlier and has
+// the label 1; any other sample is an outlier and has the label −1.
 type Novelty struct{ learners.Model }
 
 // Classes returns the classes outlier and inlier.

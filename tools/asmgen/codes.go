@@ -133,8 +133,8 @@ func (e *emitter) codesOf(args reg.Register, first, rows, cols int) {
 	}
 }
 
-// encode emits z ← A·x + B rounded to 16 bits, chunk by chunk. It sets Flag if a value is NaN or
-// outside the range from −1/2 to 65535 + 1/2.
+// encode emits z ← A·x + B, rounded to 16 bits. It sets Flag if a value is NaN or outside the range from −1/2 to 65535
+// + 1/2.
 func (e *emitter) encode() {
 	const notLessEqualUnordered = 0x16
 	args := e.args()

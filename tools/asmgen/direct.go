@@ -299,7 +299,7 @@ func (e *emitter) rowMask(args reg.Register, t reg.Register, r, nv int, panel co
 	if inBits {
 		e.MOVQ(operand.I32(-1), bits)
 	} else {
-		// The mask is the part of this array from an element on that depends on the row.
+		// The mask consists of NR adjacent elements of this array; the first of them depends on the row.
 		e.LEAQ(e.constant("window", 3*e.nr(), func(i int) uint64 {
 			if i >= e.nr() && i < 2*e.nr() {
 				return 1<<64 - 1
@@ -325,7 +325,7 @@ func (e *emitter) rowMask(args reg.Register, t reg.Register, r, nv int, panel co
 	}
 	e.JMP(operand.LabelRef(done))
 	e.Label(isUpper)
-	// In the upper triangle, row t+r has the panel's columns from number t+r on, where t+r < NR.
+	// In the upper triangle, row t+r has the columns of the panel from max(t+r, 0) on, where t+r < NR.
 	e.XORQ(limit, limit)
 	e.CMPQ(count, limit)
 	e.CMOVQLT(limit, count)

@@ -10,7 +10,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// An emitter writes one function for a tier and a precision. The names of its vector operations omit both.
+// An emitter writes one function for a tier and a precision. Its methods choose the instructions for them.
 type emitter struct {
 	*build.Context
 	tier
@@ -208,7 +208,7 @@ func (e *emitter) columnMaskOf(n reg.Register, nv int) columnMask {
 		}
 		return m
 	}
-	// The mask is the part of this array from element NR − n on: n times −1, then zeros.
+	// The mask begins at element NR − n of this array: n elements −1 and then zeros.
 	table := e.constant("columns", 2*e.nr(), func(i int) uint64 {
 		if i < e.nr() {
 			return 1<<64 - 1

@@ -180,7 +180,7 @@ func (e *emitter) storeSums(s reg.VecVirtual, y reg.Register, count int) {
 	case e.neon:
 		e.loadMasked(columnMask{b: &columnBits{bits: operand.U32(1<<count - 1)}}, 0, to, initial)
 	default:
-		// The mask is the part of this array from element 4 − count on: count times −1, then zeros.
+		// The mask begins at element 4 − count of this array: count elements −1 and then zeros.
 		table := e.constant("four", 2*directRows, func(i int) uint64 {
 			if i < directRows {
 				return 1<<64 - 1

@@ -88,8 +88,8 @@ func (d doubles) logarithm(x, xLow reg.VecVirtual) (high, low reg.VecVirtual) {
 	return high, d.sub(low, d.sub(high, total))
 }
 
-// logarithmShort returns ln(x + xLow) for float32, x a normal number of float64, with a relative error of about
-// 2^−42. xLow may be nil, and affects the result only if x is near 1.
+// logarithmShort returns ln(x + xLow) for float32, with a relative error of about 2^−42. x is a normal float64. xLow
+// may be nil, and affects the result only if x is near 1.
 func (d doubles) logarithmShort(x, xLow reg.VecVirtual) reg.VecVirtual {
 	k, m := d.significand(x)
 	f := d.sub(m, d.num(1))
@@ -126,7 +126,7 @@ func (e *emitter) log() {
 }
 
 // power emits x ← (B·x + C)^A as exp(A ln(B·x + C)). In float64 the base, its logarithm, and A times the logarithm
-// are pairs of numbers, so that neither the "1 +" of a base near 1 nor a large A loses digits.
+// are pairs of numbers, so that no digits are lost for a base near 1 or a large A.
 //
 // A nonzero |A| is limited to the range from 2^−1000 to 2⁷⁰, outside of which every power of a base other than 1, 0
 // and Inf is 1, 0 or Inf. The logarithms of Inf and 0 are taken as ±2¹⁰²³, which gives correct powers of Inf and 0.

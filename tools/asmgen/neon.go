@@ -20,8 +20,8 @@ import (
 //     Adjacent elements in memory are loaded as one vector.
 //   - A vector whose halves are equal has one register.
 //   - If a multiply-add overwrites a factor by the sum (VFMADD213), the sum is stored in a new register.
-//   - There are no masked loads and stores. Masks are bits in a general register, made as for AVX-512, on which the
-//     additional opcodes columnsLoad and columnsStore branch.
+//   - There are no masked loads and stores. Masks are bits in a general register, as for AVX-512. The additional
+//     opcodes columnsLoad and columnsStore branch on these bits.
 
 // poolRegister holds the address of the constants.
 const poolRegister = "R26"

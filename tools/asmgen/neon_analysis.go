@@ -149,7 +149,7 @@ func byElement(i *ir.Instruction, op int) bool {
 	return false
 }
 
-// findElements finds the broadcasts from memory that only instructions use for which one lane of a register suffices.
+// findElements finds the broadcasts from memory that one lane of a register can replace in all their uses.
 func (l *lowering) findElements() {
 	l.byLane, l.element = map[reg.ID]bool{}, map[*ir.Instruction]elementAt{}
 	count := map[reg.ID]int{}

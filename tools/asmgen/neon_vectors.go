@@ -432,7 +432,7 @@ func (l *lowering) multiplyAdd(name string, i *ir.Instruction) {
 	l.accumulate(ops[2], true, func(to vreg, from []vreg) { l.vop(name, 0, to, from[0], from[1]) }, ops[0], ops[1])
 }
 
-// elsewhere computes ops[0] ± ops[1]·ops[2] in new registers, which then hold ops[2].
+// elsewhere computes ops[0] ± ops[1]·ops[2] in new registers, and records that these now hold ops[2].
 func (l *lowering) elsewhere(name string, i *ir.Instruction) {
 	ops := i.Operands
 	r := ops[2].(reg.Register)
@@ -603,7 +603,7 @@ func (c columns) unless(lane int, label string) bool {
 	return false
 }
 
-// move emits the loads or stores of the columns in the range: one access to a whole register, or accesses to its parts.
+// move emits the loads or stores of the columns in the range. It moves a whole register at once if possible.
 func (c columns) move(loads bool) {
 	l := c.l
 	lanes := 16 / l.size()

@@ -312,7 +312,7 @@ func (e *emitter) scalef(n, x reg.VecVirtual) {
 	pick(e, e.VSCALEFPS, e.VSCALEFPD)(n, x, x)
 }
 
-// forElements is like forVectors for any number of elements: it emits loops for unroll vectors at a time and for
+// forElements is like forVectors for any number of elements. It emits a loop for `unroll` vectors at a time, a loop for
 // single vectors, and code for one partial vector. body gets functions that load and store vector v.
 func (e *emitter) forElements(n reg.GPVirtual, pointers []reg.GPVirtual, unroll int, body func(v int, load func(operand.Mem, reg.VecVirtual), store func(reg.VecVirtual, operand.Mem))) {
 	step := func(count int) {

@@ -136,7 +136,7 @@ var routines = []routine{
 	{"peak", "Span", "peak is N times MR·NR multiply-adds in registers, for the ceiling of the machine.", func(e *emitter) { e.peak() }},
 }
 
-// table returns the Go text of the tier's Kernels in precision p. Its fields for routines follow the list routines.
+// table returns the Go text of the tier's Kernels in precision p, with a field for each of the routines.
 func (t tier) table(p precision) string {
 	suffix := p.name + t.name
 	mr, nr := t.mr, t.nv*t.bytes/p.bytes

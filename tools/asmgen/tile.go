@@ -328,7 +328,6 @@ func (e *emitter) prefetchRows(c, ldc, m reg.GPVirtual, size int, prefetch func(
 func (e *emitter) update(args reg.Register, acc [][]reg.VecVirtual, c, ldc, m reg.GPVirtual, next string, mask *columnMask) {
 	beta := e.vec()
 	e.broadcast(operand.Mem{Base: args, Disp: offAlpha + e.size()}, beta)
-	// β is 0 or −0: all its bits except the sign are zero.
 	overwrite := e.label("overwrite")
 	e.jumpIfZero(operand.Mem{Base: args, Disp: offAlpha + e.size()}, overwrite)
 	for _, read := range []bool{true, false} {

@@ -107,7 +107,7 @@ func (e estimator) write(b *strings.Builder, list []learner) error {
 	return nil
 }
 
-// parameters returns the parameters of the estimator's learner, or if it is empty those of all learners for e.task.
+// parameters returns the parameters of the learner e.learner or, if this is empty, of all learners for e.task.
 func (e estimator) parameters(list []learner) (known []parameter) {
 	has := map[string]bool{}
 	for _, l := range list {
