@@ -321,7 +321,7 @@ func (t *arrowType) text() bool {
 	return t.kind == arrowText || t.kind == arrowLargeText || t.kind == arrowTextView || t.time.unit != 0
 }
 
-// buffers returns the number of buffers of a column without its children. ok is false for an unknown type.
+// buffers returns the number of buffers of a column, not counting its children. ok is false for an unknown type.
 func (t *arrowType) buffers() (n int, ok bool) {
 	switch t.kind {
 	case arrowNull, arrowRuns:

@@ -63,7 +63,7 @@ func parseOther(s string) (float64, kind) {
 	return math.NaN(), text
 }
 
-// An entry is a distinct cell of a coded column.
+// An entry is a distinct cell of a column in coded form.
 type entry struct {
 	text  string
 	value float64
@@ -139,8 +139,8 @@ func (c *column) add(s string) {
 	}
 }
 
-// addBytes appends the cell b if the column is plain and b is a number, or if the column is coded and has an entry
-// with this text. It reports whether it has appended the cell, and does not retain b.
+// addBytes appends the cell b if c has the plain form and b is a number, or if c has the coded form and an entry with
+// this text. It reports whether it has appended the cell, and does not retain b.
 func (c *column) addBytes(b []byte) bool {
 	if c.plain {
 		v, ok := decimal(b)
@@ -356,8 +356,8 @@ func (c *column) selectRows(rows []int, inCells []int32) *column {
 	return s
 }
 
-// valueCounts returns the number of rows with each entry of a coded column. After selectRows an
-// entry may have no row.
+// valueCounts returns the number of rows with each entry of a column in coded form. After selectRows an entry may have
+// no row.
 func (c *column) valueCounts() []int {
 	counts := make([]int, len(c.entries))
 	for _, code := range c.codes {

@@ -373,7 +373,7 @@ func (p *csvPart) table() (*Table, error) {
 	return p.read(func(j int) column { return column{plain: p.plain[j].Load()} })
 }
 
-// read returns the rows of the part. begin(j) returns an empty column j, plain or coded.
+// read returns the rows of the part. begin(j) returns an empty column j in plain or coded form.
 func (p *csvPart) read(begin func(j int) column) (*Table, error) {
 	rows := maxRows(p.text, len(p.names))
 	t := &Table{Source: p.source, reading: p.reading, comma: p.comma, index: p.index, unnamedCells: p.unnamedCells, lines: make([]int32, 0, rows)}

@@ -50,8 +50,8 @@ func TestKeysAreEqualForEqualRows(t *testing.T) {
 			}
 		}
 	}
-	// The keys must not depend on the form or the order of the columns, an additional column, or the selection of
-	// rows.
+	// The keys must not depend on the order of the columns, on whether numbers are stored as texts, on an additional
+	// column, or on the selection of rows.
 	numbers := newTable(t, dataset.Numbers("y", make([]float64, 8)), dataset.Numbers("b", b[:8]),
 		dataset.Numbers("a", []float64{1, 1, 1, 2, math.Copysign(0, -1), 0, nan, nan}))
 	if got := keysOf(t, numbers, "b", "a"); !slices.Equal(got, keys[:8]) {

@@ -256,7 +256,7 @@ func aroundMedian(values []float64, n int) (candidates []float64, lowerCount int
 	return candidates, 0
 }
 
-// boolToInt returns 1 if b is true and 0 otherwise. The compiler makes no branch of it.
+// boolToInt returns 1 if b is true and 0 otherwise. It compiles without a branch.
 func boolToInt(b bool) int {
 	if b {
 		return 1

@@ -59,8 +59,8 @@ func (s *Stream) start(p *pass, in *input, lines int) (err error) {
 	return err
 }
 
-// encode encodes a part with e. If a CSV part has an error, encode decodes it again with coded columns, which store
-// the text of the cell for the error.
+// encode encodes a part with e. If a CSV part has an error, encode decodes it again with columns in coded form, which
+// store the text of the cell for the error.
 func (p *pass) encode(part part, e *Encoder) (encoded, error) {
 	t, err := part.table()
 	r, err := p.encodeTable(t, err, e)

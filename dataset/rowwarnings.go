@@ -63,7 +63,7 @@ func (e *Encoder) RowWarnings(t *Table) []RowWarnings {
 	return list
 }
 
-// isUnknown reports whether list, a result of unknownTexts, contains the entry with the index code.
+// isUnknown reports whether the entry with the index `code` is in list, a result of unknownTexts.
 func isUnknown(list []int, code int32) bool {
 	_, unknown := slices.BinarySearch(list, int(code))
 	return unknown

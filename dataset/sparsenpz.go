@@ -152,8 +152,8 @@ func readPointers(member func(string) (*input, error), rows, values int) ([]int,
 	return list, nil
 }
 
-// forEachInteger calls use for each element of an array of rank 1, whose elements must be integers
-// from 0 to maxValue. The array must have the given length; a negative length allows any.
+// forEachInteger calls the function use for each element of an array of rank 1, whose elements must be integers from 0
+// to maxValue. The array must have the given length; a negative length allows any.
 func forEachInteger(member func(string) (*input, error), name string, length int, maxValue int64, use func(n int64)) error {
 	in, err := member(name)
 	if err != nil {

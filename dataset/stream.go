@@ -134,22 +134,22 @@ func (s *Stream) Cells(ctx context.Context, names []string) ([][]string, error) 
 	return cells, err
 }
 
-// Blocks reads the file once and calls use with the features x and targets y of its rows, in order and in blocks of
-// the given number of rows. The last block may be shorter. y is nil if e has no targets. If e has a weight column,
-// rows of weight 0 are skipped; EachBlock also passes the weights. The next block is read while use runs. x and y
-// are valid only until use returns.
+// Blocks reads the file once and calls the function use with the features x and targets y of its rows, in order and in
+// blocks of the given number of rows. The last block may be shorter. y is nil if e has no targets. If e has a weight
+// column, rows of weight 0 are skipped; EachBlock also passes the weights. The next block is read during the call. x
+// and y are valid only until the call returns.
 //
-// Blocks returns the first error in the file that Features or Targets would return, the first error that use
-// returns, or, soon after ctx is done, the cause of ctx. It returns an error if the columns or the number of rows
-// have changed since an earlier pass.
+// Blocks returns the first error in the file that Features or Targets would return, the first error of the function
+// use, or, soon after ctx is done, the cause of ctx. It returns an error if the columns or the number of rows have
+// changed since an earlier pass.
 //
 // Blocks takes memory for three blocks and for some pieces of 1 MiB of the file.
 func (s *Stream) Blocks(ctx context.Context, e *Encoder, rows int, use func(x, y *mat.Dense) error) error {
 	return s.EachBlock(ctx, e, rows, false, func(x, y *mat.Dense, _ []float64, _ []uint64) error { return use(x, y) })
 }
 
-// EachBlock does the work of Blocks, and also passes the weights of the rows to use, or nil if all are 1. If keyed
-// is set, it also passes the keys of the rows: see Encoder.Keys. y is nil if e has no targets.
+// EachBlock does the work of Blocks, and also passes the weights of the rows to the function use, or nil if all are 1.
+// If keyed is set, it also passes the keys of the rows: see Encoder.Keys. y is nil if e has no targets.
 func (s *Stream) EachBlock(ctx context.Context, e *Encoder, rows int, keyed bool, use func(x, y *mat.Dense, weights []float64, keys []uint64) error) error {
 	return s.eachBlock(ctx, e, rows, passRules{keyed: keyed}, use)
 }

@@ -196,7 +196,7 @@ func (t *Table) summarizeColumn(c *column, values, weights []float64, stats stat
 	return s
 }
 
-// addCodes adds the cells of a coded column to an empty summary.
+// addCodes adds the cells of a column in coded form to an empty summary.
 func (s *columnSummary) addCodes(c *column, weights []float64, stats statistics) {
 	s.Many = !stats.counts
 	var numbers, numberWeights []float64

@@ -5,11 +5,11 @@ import (
 	"io"
 )
 
-// Tables reads the file once and calls use with tables of its rows, in order. Each table has about 1 MiB of text, 4
-// MiB of numbers, or one row group. A column may hold numbers in one table and texts in the next. Tables does not
-// call use for a file without rows.
+// Tables reads the file once and calls the function use with tables of its rows, in order. Each table has about 1 MiB
+// of text, 4 MiB of numbers, or one row group. A column may hold numbers in one table and texts in the next. A file
+// without rows gives no call.
 //
-// Tables returns the first error in the file, the first error that use returns, or the cause of ctx.
+// Tables returns the first error in the file, the first error of the function use, or the cause of ctx.
 func (s *Stream) Tables(ctx context.Context, use func(t *Table) error) error {
 	p, err := s.begin(0)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 // alwaysCategories is the maximum number of distinct texts that are categories whatever the number of rows.
 const alwaysCategories = 20
 
-// firstOf returns the first row in which the cell of a coded column has the kind k, or −1.
+// firstOf returns the first row in which the cell of a column in coded form has the kind k, or −1.
 func (c *column) firstOf(k kind) int {
 	return slices.IndexFunc(c.codes, func(code int32) bool { return code >= 0 && c.entries[code].kind == k })
 }
@@ -27,7 +27,7 @@ type textWriter struct {
 	categories []int32 // category of each entry of the column; −1 for an unknown text
 }
 
-// newTextWriter returns the writer for p.column, which must be coded.
+// newTextWriter returns the writer for p.column, which must have the coded form.
 func newTextWriter(p inputColumn, rule *Text, strict bool) *textWriter {
 	category := func(value string) int32 {
 		if k, ok := slices.BinarySearch(rule.Categories, value); ok {

@@ -76,7 +76,7 @@ func (d *dynamic) load(t []int32) {
 	}
 }
 
-// value returns k(s, t) without normalization. It calls stop with the fraction of rows that it has
+// value returns k(s, t) without normalization. It calls the function stop with the fraction of rows that it has
 // finished since the previous call.
 func (d *dynamic) value(s []int32, stop pairwise.Stop) float64 {
 	n := len(d.t)

@@ -66,8 +66,8 @@ func TestEstimatedOperationsAreCounted(t *testing.T) {
 	}
 }
 
-// TestOneValueCanBeStopped checks that the evaluation of one pair calls stop after every Poll operations, and
-// passes the fraction of the pair that was finished since the last call.
+// TestOneValueCanBeStopped checks that the evaluation of one pair calls the function stop after every pairwise.Poll
+// operations, with the fraction of the pair that was finished since the last call.
 func TestOneValueCanBeStopped(t *testing.T) {
 	const n, calls = 10000, 5
 	k, c := Subsequence{Length: 4, Decay: 0.5}, newCoder()

@@ -48,7 +48,7 @@ func TestEstimatedOperationsAreCounted(t *testing.T) {
 	}
 }
 
-// TestOneValueCanBeStopped checks that the evaluation of one pair calls stop after every Poll operations.
+// TestOneValueCanBeStopped checks that the evaluation of one pair calls stop after every pairwise.Poll operations.
 func TestOneValueCanBeStopped(t *testing.T) {
 	const n, calls = 6000, 3
 	g := grammar{}
