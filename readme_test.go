@@ -417,7 +417,7 @@ func TestTaggedClone(t *testing.T) {
 			t.Errorf("after go install %s: %q, want version %s", arguments, out, version)
 		}
 	}
-	// Building these modules would take minutes, because go install accepts no module with a replace directive.
+	// go install refuses a module with a replace directive. Building these modules instead would take minutes.
 	for _, folder := range []string{"beam", "gorgonia"} {
 		text, err := os.ReadFile(filepath.Join(served, "cache", "download", filepath.FromSlash(module), folder, "@v", version+".mod"))
 		if err != nil {

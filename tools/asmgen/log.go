@@ -9,12 +9,12 @@ import (
 // These arrays are coefficients of polynomials in t = s² for the logarithm of m, where s = (m−1)/(m+1), lowest
 // power first, from interpolation at the Chebyshev nodes of [0, ((√2−1)/(√2+1))²] with 80 decimal digits.
 var (
-	// logCoefficients gives the polynomial (2 artanh s − 2s − ⅔s³)/s⁵; ln m has a relative error of 2^−66.4.
+	// logCoefficients approximates (2 artanh s − 2s − ⅔s³)/s⁵ by a polynomial in t. The error of ln m is 2^−66.4 ln m.
 	logCoefficients = []float64{
 		0x1.999999999999ap-2, 0x1.2492492492521p-2, 0x1.c71c71c6eaa80p-3, 0x1.745d177a8fd08p-3,
 		0x1.3b1395d4b0394p-3, 0x1.1118c757caf20p-3, 0x1.df7ce6604dddep-4, 0x1.e02d3bbc44457p-4,
 	}
-	// logCoefficientsShort gives the polynomial (2 artanh s − 2s)/s³; ln m has a relative error of 2^−43.1.
+	// logCoefficientsShort approximates (2 artanh s − 2s)/s³ by a polynomial in t. The error of ln m is 2^−43.1 ln m.
 	logCoefficientsShort = []float64{
 		0x1.5555555564e9ap-1, 0x1.999998caf9cc3p-2, 0x1.249323e68ef34p-2, 0x1.c67ad927c1ad8p-3, 0x1.8c8c226bbe73ep-3,
 	}
