@@ -152,5 +152,5 @@ func (c Centering) Cross(cross mat.Matrix) error {
 const unit = 0x1p-53
 
 // tolerance bounds the amount by which rounding can move an eigenvalue of an n×n matrix below zero: a small multiple of
-// n·unit times the largest eigenvalue (Golub and Van Loan 2013, Matrix Computations, section 8.3.5).
+// n·unit times the largest absolute eigenvalue (Golub and Van Loan 2013, Matrix Computations, section 8.3.5).
 func tolerance(n int, largest float64) float64 { return 16 * float64(n) * unit * math.Abs(largest) }

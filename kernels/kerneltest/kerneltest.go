@@ -239,7 +239,7 @@ func checkPSD(t *testing.T, k kernels.Kernel, points [][]float64) {
 	for i := range n {
 		for j := range i {
 			bound := math.Sqrt(gram.At(i, i)) * math.Sqrt(gram.At(j, j))
-			// The errors of k(x, z), k(x, x) and k(z, z) are at most rounding; the roots and their product add
+			// The variable rounding bounds the errors of k(x, z), k(x, x) and k(z, z); the roots and their product add
 			// three roundings.
 			if !(math.Abs(gram.At(i, j)) <= bound+2*rounding+3*unit*bound) {
 				t.Errorf("seed %d: |k| of points %d and %d is %v, more than √(k(x, x) k(z, z)) = %v", seed, i, j, gram.At(i, j), bound)
@@ -251,7 +251,7 @@ func checkPSD(t *testing.T, k kernels.Kernel, points [][]float64) {
 		t.Fatalf("seed %d: the eigenvalues do not converge", seed)
 	}
 	smallest := eigen.Values(nil)[0]
-	// Errors of the entries up to rounding move eigenvalues by at most n·rounding (Weyl). The QR algorithm moves them
+	// Errors of the entries move eigenvalues by at most n times the largest error (Weyl). The QR algorithm moves them
 	// by a small multiple of n·unit times the norm (Golub and Van Loan, section 8.3.5), which is at most the trace.
 	tol := float64(n)*rounding + 10*float64(n)*unit*mat.Trace(gram)
 	if !(smallest >= -tol) {
