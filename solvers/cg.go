@@ -103,7 +103,7 @@ const fewIterations = 16
 const fixedMargin, fixedGain = 20, 4
 
 // isPrecise reports whether the precision of o suffices if the eigenvalues of K + λW⁻¹ are at least lambda. For
-// products in float32, lambda must be at least 32 times the norm of the rounding errors (sizes.contraction).
+// products in float32, lambda must be at least 32 times the norm of the rounding errors (see sizes.contraction).
 func (z *sizes) isPrecise(o Operator, lambda float64) bool {
 	switch {
 	case o == Fixed16 && !(fixedMargin*z.contraction(o, lambda) < 1):
@@ -185,8 +185,8 @@ func (z *sizes) cgEstimate(o Operator, p preconditioning, par Params) estimate {
 	if o.single() {
 		rate, valueRate, size = z.rates().Single, z.rates().Values, 4
 	}
-	// Computing the n×k matrix F of lowrank.Preconditioner takes nk² operations, and FᵀF takes nk² more. Products
-	// of blocks of some hundred columns run 1.4 times as long as large products. The host chooses the pivots.
+	// Computing the n×k matrix F of lowrank.Preconditioner takes nk² operations, and FᵀF takes nk² more. Products of
+	// blocks of some hundred columns take 1.4 times as long as large products. The host chooses the pivots.
 	factor := 1.4*2*n*k*k/rate + 3*k*k*k + k*device.fetch +
 		n*k*((2*float64(z.width)*device.feature+2*device.value)/valueRate+size*device.freshByte+device.host)
 	// An iteration reads F from memory twice.
@@ -268,7 +268,7 @@ func (z *sizes) cgBytes(o Operator, name string, rank, n int) int64 {
 }
 
 // run solves by conjugate gradients. If a solve in float32 fails, run continues in float64, and at last with the
-// Cholesky factor in float64. Operators, ranks and preconditioners that the caller chose have no alternatives.
+// Cholesky factor in float64. It does not replace an operator, a rank or a preconditioner that the caller chose.
 func (choice cgChoice) run(w *work) error {
 	var err error
 	if w.checkpointer, err = newCheckpointer(w, [3]any{choice.Operator, choice.Preconditioner, choice.Rank}); err != nil {

@@ -64,9 +64,9 @@ var ofProcessor = costs{
 	freshByte: freshByte, readByte: readByte, monomial: hostMonomial, host: hostElement, step: stepOverhead, look: lookOverhead, rate: processorRate, minEstimated: smallCost,
 }
 
-// atRate returns the costs of a processor that performs the given number of operations of a large product per
-// second; 0 means processorRate. Costs are relative to products: the costs of work that is limited by the memory
-// or by scalar instructions are proportional to the rate.
+// atRate returns the costs of a processor that performs the given number of operations of a large product per second; 0
+// means processorRate. Costs are relative to the time of such an operation: if work is limited by the memory or by
+// scalar instructions, its cost is proportional to the rate.
 func (c costs) atRate(products float64) costs {
 	if products == 0 || products == c.rate {
 		return c

@@ -161,8 +161,8 @@ func newFactored[T backend.Float](w *work, b backend.Backend[T], n int) (numeric
 	return numeric.NewPacked(w.Mem, hb, n, hb.NewHostPacked)
 }
 
-// preserveOrder is the minimum order n at which dual stores K beside the factor. Below it, too little time is
-// saved.
+// preserveOrder is the minimum order n at which dual stores K beside the factor. For a smaller n, this saves too little
+// time.
 const preserveOrder = 4096
 
 // preserves reports whether dual stores K beside the factor if memory suffices.

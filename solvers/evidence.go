@@ -15,13 +15,13 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Evidence is the log marginal likelihood of the targets under a Gaussian process with covariance
-// s²(K + λW⁻¹), where W has the samples' weights:
+// Evidence is the log marginal likelihood of the targets under a Gaussian process. For output j, the covariance is
+// s_j²C with C = K + λW⁻¹, where W has the samples' weights:
 //
-//	log p(Y) = Σ_j −½ y_jᵀC⁻¹y_j/s_j² − (N/2) log s_j² − ½ log det C − (N/2) log 2π
+//	log p(Y) = −½ Σ_j (y_jᵀC⁻¹y_j/s_j² + N log s_j² + log det C + N log 2π)
 //
-// with C = K + λW⁻¹ and N = n. A weight counts repetitions of a sample: with weights, N is their sum, and log det C
-// includes Σ_i (w_i − 1) ln λ + ln w_i for the repetitions.
+// N is n without weights. A weight counts repetitions of a sample: N is then the sum of the weights, and log det C
+// includes (w_i − 1) ln λ + ln w_i for the repetitions of each sample i.
 type Evidence struct {
 	Log float64
 	// Scale is s² of each output. With EvidenceParams.FitScale it is y_jᵀC⁻¹y_j/N, which maximizes Log. If this value
@@ -43,8 +43,8 @@ type EvidenceParams struct {
 // evidenceBlock is the number of columns of C⁻¹ that are computed at a time.
 const evidenceBlock = 256
 
-// LogEvidence computes the Evidence of p, which must have no intercept and λ > 0, in n³/3 operations, and 2n³/3
-// more for the derivatives. For t outputs they are
+// LogEvidence computes the Evidence of p in n³/3 operations, and 2n³/3 more for the derivatives. p must have no
+// intercept, and λ > 0. For t outputs, with C and s_j as in Evidence, the derivatives are
 //
 //	∂Log/∂θ = ½ Σ_ij M_ij (∂C/∂θ)_ij,  M = Σ_j α_jα_jᵀ/s_j² − t C⁻¹,  α = C⁻¹y
 //
@@ -283,8 +283,8 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], square
 				e.Gradient[0] -= v * s.Lambda / w / 2
 			}
 		}
-		// The matrices are symmetric. In ½ Σ_ij, elements below the diagonal have the weight 1, and
-		// diagonal elements ½. Gram computes only the lower triangle of the diagonal block.
+		// Because the matrices are symmetric, ½ Σ_ij is the sum over the elements below the diagonal plus half the sum
+		// over the diagonal. Gram computes only the lower triangle of the diagonal block.
 		block := f.x.View(first, 0, cols, s.d)
 		diagonalBlock, belowBlock := dk.View(0, 0, cols, cols), dk.View(cols, 0, remaining-cols, cols)
 		numeric.Zero(b, diagonalBlock)

@@ -114,9 +114,9 @@ func TestLogEvidence(t *testing.T) {
 	}
 }
 
-// TestScaleDerivatives compares the derivatives by scaleSums with derivatives from one matrix ∂K/∂θ for each
-// parameter, for the same kernel as a product. The expanded terms of scaleSums are up to 2¹⁶ (maxScaled²), and the
-// rounding errors of the sums about 2⁻⁵²·2¹⁶·n. The samples of the last problem are too far apart for scaleSums.
+// TestScaleDerivatives compares the derivatives by scaleSums with those of an equal product kernel, which are computed
+// from one matrix ∂K/∂θ for each parameter. The expanded terms of scaleSums are up to 2¹⁶ (maxScaled²): the sums have
+// rounding errors of about 2⁻⁵²·2¹⁶·n. In the last problem, scaleSums does not apply.
 func TestScaleDerivatives(t *testing.T) {
 	rng := pathRandom(t)
 	n := 300 // two blocks of columns

@@ -26,7 +26,7 @@ import (
 // when λ is well above their rounding error, and float32 if they fail.
 const Mixed Method = "mixed"
 
-// mixedSteps limits the iterations with one factor. More would take longer than a factor in float64.
+// mixedSteps limits the iterations with one factor. More iterations would take longer than a factor in float64.
 const mixedSteps = 60
 
 type mixedChoice struct {

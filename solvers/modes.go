@@ -18,26 +18,26 @@ import (
 	"github.com/mercer-go/mercer/internal/spectrum"
 )
 
-// Modes is iterative refinement with a kernel of equispaced Fourier modes (Greengard, Rachh and Barnett 2022), for
-// one to three features and sums of Gaussian and Matérn kernels with one length scale. With S the spectral density
-// of the kernel and T_a a period larger than the range of feature a, the sum of the modes j with |j_a| ≤ m_a is
+// Modes is iterative refinement with a kernel of equispaced Fourier modes (Greengard, Rachh and Barnett 2022), for one
+// to three features and sums of Gaussian and Matérn kernels with one length scale. Let S be the spectral density of the
+// kernel, and T_a a period larger than the range of feature a. The sum over the modes j with |j_a| ≤ m_a is
 //
 //	k(x, z) ≈ Σ_j S(2πj/T)/∏T_a exp(2πi Σ_a j_a(x_a−z_a)/T_a)
 //
-// Hence K ≈ ΦΦᴴ with Φ = ED. E has a row for each sample x, a column for each mode j, and the elements exp(2πi Σ_a
-// j_a x_a/T_a). D is the diagonal matrix of √(S(2πj/T)/∏T_a). Matérn kernels may be multiplied by a smooth window,
-// which changes S (spectrum.Torus).
+// Hence K ≈ ΦΦᴴ with Φ = ED. E has a row for each sample x, a column for each mode j, and the elements exp(2πi Σ_a j_a
+// x_a/T_a). D is the diagonal matrix of √(S(2πj/T)/∏T_a). Matérn kernels may be multiplied by a smooth window, which
+// changes S (see spectrum.Torus).
 //
 // The inner solver uses enough modes to make ‖K − ΦΦᴴ‖ a small fraction of λ/max w. With Λ = λW⁻¹, it solves (I +
-// ΦᴴΛ⁻¹Φ)β = ΦᴴΛ⁻¹r for a residual r by conjugate gradients, and returns the correction Λ⁻¹(r − Φβ). Products with
-// the Toeplitz matrix EᴴΛ⁻¹E take two Fourier transforms.
+// ΦᴴΛ⁻¹Φ)β = ΦᴴΛ⁻¹r for a residual r by conjugate gradients, and returns the correction Λ⁻¹(r − Φβ). Products with the
+// Toeplitz matrix EᴴΛ⁻¹E take two Fourier transforms.
 //
-// Residuals are computed with the exact K or, if it takes less than half the time, with the larger number of modes
-// that the tolerance needs (outer modes); the final residuals of 1,000 rows are then checked with the exact K. An
-// inner solve may repeat its correction with residuals from an intermediate number of modes (middle modes).
+// Residuals are computed with the exact K, unless the larger number of modes that the tolerance needs (outer modes)
+// takes less than half the time. With outer modes, 1,000 final residuals are checked with the exact K. An inner solve
+// may repeat its correction with residuals from an intermediate number of modes (middle modes).
 //
-// Auto chooses Modes if its estimated time is below that of every method that computes with K, and replaces it by
-// another method if it converges more slowly than estimated.
+// Auto chooses Modes if its estimated time is below that of every method that computes with K. If Modes converges more
+// slowly than estimated, another method replaces it.
 const Modes Method = "modes"
 
 // modesChoice is the plan of Modes.
@@ -320,7 +320,7 @@ func (z *sizes) modesOf(c modesChoice, par Params) estimate {
 	}
 	values := func(m nufft.Axes) float64 { return elementary.Pow(2, float64(z.d)) * 2 * float64(m.Half().Len()) }
 	step := modesSeconds[0] * float64(size.Len()) * columns
-	// Products of some hundred rows and columns run at about half the rate of large matrix products.
+	// Products of some hundred rows and columns take about twice the time per operation of large products.
 	if dense := 2 * 2 * nufft.DenseFlops(c.inner, size) / z.costs().rate * columns; numeric.Wrapper(z.dev) != nil && dense < step {
 		step, c.dense = dense, true
 	}
@@ -375,7 +375,7 @@ func (z *sizes) modesBytes(c modesChoice, n int) int64 {
 		numeric.Bytes(numeric.Elements(unknowns+c.order, z.columns)), numeric.Bytes(numeric.Elements(c.order, c.order)), numeric.Bytes(host))
 }
 
-// modesRounds is the estimated number of refinement steps to a relative residual of tol.
+// modesRounds is the estimated number of refinement steps to the relative residual tol if a step multiplies it by gain.
 func modesRounds(tol, gain float64) float64 {
 	return math.Ceil(elementary.Log(tol) / elementary.Log(min(gain, 0.5)))
 }

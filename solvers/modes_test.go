@@ -114,7 +114,7 @@ func TestModesSolvesTheSystem(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// ‖A⁻¹‖ ≤ max w/λ bounds the error by the residual. The factor 2 allows for estimated residuals.
+			// The error is at most ‖A⁻¹‖ ≤ max w/λ times the residual. The factor 2 allows for estimated residuals.
 			largest := 1.0
 			for _, w := range p.Weights {
 				largest = max(largest, w)

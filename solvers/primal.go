@@ -257,8 +257,8 @@ func inPrecision[T backend.Float](w *work, buffer backend.Matrix[T], m backend.M
 	return buffer
 }
 
-// primalScales returns the divisor of the relative residual for each output: the norm of the column of rhs = XᵀWy,
-// or a larger number if this norm is near its rounding errors (Solution.Residual). squares is ‖W^½X‖².
+// primalScales returns the divisor of the relative residual for each output: the norm of the column of rhs = XᵀWy, or a
+// larger number if this norm is near its rounding errors (see Solution.Residual). squares is ‖W^½X‖².
 func (s *samples) primalScales(rhs backend.Host[float64], squares, tol float64) []float64 {
 	size := make([]float64, s.t)
 	y := backend.NewHost[float64](min(s.n, 256), s.t)

@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestResultsDoNotKeepTheSamples checks that the samples can be collected while their Result is in use.
+// TestResultsDoNotKeepTheSamples checks that the garbage collector can free the samples while their Result is in use.
 func TestResultsDoNotKeepTheSamples(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	solve := func(method solvers.Method) func(p solvers.Problem) (*solvers.Result, error) {

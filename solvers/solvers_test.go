@@ -11,7 +11,7 @@ import (
 	"github.com/mercer-go/mercer/solvers/solvertest"
 )
 
-// several are kernels of each kind.
+// several lists kernels of different kinds.
 var several = []kernels.Kernel{
 	kernels.Linear{},
 	kernels.Gaussian{Sigma: 2},

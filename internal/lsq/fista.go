@@ -95,9 +95,9 @@ func (f *fista) minimize(s *lassoState, mu float64, l Lasso) error {
 	}
 }
 
-// settled updates the gap like lassoState.settled. For μ = 0, that gap is too small if columns are correlated.
-// settled then also computes the decrease of the objective by at most boundSteps steps of conjugate gradients,
-// preconditioned by the diagonal of XᵀX, and uses the larger number.
+// settled updates the gap like lassoState.settled. For μ = 0, that gap is too small if columns are correlated. Then
+// settled also runs at most boundSteps steps of conjugate gradients, preconditioned by the diagonal of XᵀX. If they
+// decrease the objective by more than the gap, this decrease becomes the gap.
 func (f *fista) settled(s *lassoState, mu float64, l Lasso) (bool, error) {
 	done, err := s.settled(f.a.t, mu, l)
 	if mu > 0 || !done || err != nil {

@@ -19,8 +19,8 @@ type LassoMethod string
 const (
 	// CoordinateDescent minimizes over one weight at a time. It is the fastest method for most data.
 	CoordinateDescent LassoMethod = "coordinate-descent"
-	// FISTA is the accelerated proximal gradient w ← soft(w − η∇, ηλ), with a restart when the momentum would
-	// increase the objective (O'Donoghue and Candès 2015).
+	// FISTA is the accelerated proximal gradient method, with the steps w ← soft(w − η∇, ηλ) for the gradient ∇. It
+	// restarts when the momentum would increase the objective (O'Donoghue and Candès 2015).
 	FISTA LassoMethod = "fista"
 	// ISTA is the proximal gradient method with a fixed step size and without momentum.
 	ISTA LassoMethod = "ista"

@@ -17,9 +17,9 @@ const reflectors = 32
 // reflectorBytes returns the memory of triangularize for a rows×cols matrix, in bytes.
 func reflectorBytes(rows, cols int) int64 { return 8 * reflectors * (3*int64(rows) + 2*int64(cols)) }
 
-// triangularize reduces the first columns of m, as many as cols says, to an upper triangle by Householder
-// reflections, and applies the reflections to all columns, several at a time as I − VTVᵀ (Schreiber and Van Loan
-// 1989, A storage-efficient WY representation for products of Householder transformations).
+// triangularize reduces the first cols columns of m to an upper triangle by Householder reflections. It applies the
+// reflections to all columns, several at a time as I − VTVᵀ (Schreiber and Van Loan 1989, A storage-efficient WY
+// representation for products of Householder transformations).
 func triangularize(t *run.Task, m backend.Matrix[float64], cols int) error {
 	rows, width := m.Dims()
 	steps := min(rows, cols)

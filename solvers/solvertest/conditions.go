@@ -59,8 +59,8 @@ func (c *cell) condition(p solvers.Problem) {
 	}
 	var inaccurate *solvers.ConvergenceError
 	if errors.As(err, &inaccurate) {
-		// Rounding the exact solution to float64 and computing the residual add a small multiple of ε‖A‖‖α‖
-		// (oracle.unit). Primal squares the condition number and may fail for each λ < 1e-6‖A‖.
+		// Rounding the exact solution to float64 and computing the residual add a small multiple of ε‖A‖‖α‖ (see
+		// oracle.unit). Primal squares the condition number and may fail for each λ < 1e-6‖A‖.
 		reach := 0.0
 		for j := range p.Y.Cols {
 			reach = max(reach, o.unit()*o.a*o.solutions[j]/norm(column(p.Y, j)))

@@ -185,7 +185,7 @@ func testCanceled(c *cell) {
 	if _, err := solvers.Solve(c.Context(), c.dev, c.form(p), c.watched(func(s solvers.Progress) { reported = append(reported, s.Fraction) })); err != nil {
 		c.Fatal(err)
 	}
-	// The last report is sent when the work is complete, so that the test does not cancel then.
+	// The last report is sent when the work is complete: canceling then would have no effect.
 	all := len(reported) - 1
 	for _, fraction := range []float64{-1, 0, reported[all/5], reported[all/2], reported[all*4/5], reported[all-1]} {
 		ctx, cancel := context.WithCancelCause(c.Context())

@@ -50,7 +50,7 @@ func testDuplicateRows(c *cell) {
 	})
 }
 
-// testOneSample checks α = y/(k + λ/w). With an intercept, b = y, and f = y everywhere.
+// testOneSample checks α = y/(k + λ/w), where k = k(x, x). With an intercept, b = y, and f = y everywhere.
 func testOneSample(c *cell) {
 	if c.kernel.Check(1) != nil {
 		c.Skipf("%v is not a kernel of one feature", c.kernel)
@@ -154,7 +154,7 @@ func (c *cell) linearTargets(p solvers.Problem) {
 			p.Y.Row(i)[1] -= v
 		}
 	}
-	// W at most doubles the norms of XᵀWX and of its inverse.
+	// The weights from 1/2 to 2 at most double the norms of XᵀWX and of its inverse.
 	square := zeros(d+1, d+1)
 	for i := range square {
 		for j := range square {

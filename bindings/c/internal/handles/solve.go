@@ -44,7 +44,7 @@ func Solve(ctx context.Context, d *Device, p SolveProblem, out []float64) (resid
 	return residual, err
 }
 
-// system parses the text kernel, and converts x to the form that the kernel requires, without checking the points.
+// system parses the argument kernel, and converts x to the form that the kernel requires, without checking the points.
 func system(kernel string, x Matrix) (k kernels.Kernel, points numeric.Points, err error) {
 	k = kernels.Precomputed{}
 	if kernel != "" {
