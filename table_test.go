@@ -558,8 +558,8 @@ func TestFitTableOfAMillionFeaturesTakesMegabytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	// Three lists of column numbers (of all samples, of a subset and of a batch) take 12 bytes for each feature. The
-	// cache of rows of K takes half of the limit.
+	// The lists of the nonzeros of each column (of all samples, of a subset and of a batch) take 12 bytes for each
+	// feature. The cache of rows of K takes half of the limit.
 	const limit = 64 << 20
 	o := mercer.Options{Device: dev}
 	o.Memory = limit

@@ -159,8 +159,8 @@ func expansionsOf(m Model) ([]predictor, error) {
 	return nil, fmt.Errorf("the model has %w, because it is neither linear nor a sum of kernel functions", ErrNoDerivative)
 }
 
-// addDerivatives adds to d the derivatives of output j of p at the rows of x. For the features in a.binary, whose
-// columns the caller replaces, it may add subgradients, or nothing if all features are in a.binary.
+// addDerivatives adds to d the derivatives of output j of p at the rows of x. It may add any numbers to the columns of
+// the features in a.binary, which the caller replaces.
 func (a averages) addDerivatives(ctx context.Context, dev backend.Device, d *mat.Dense, p predictor, j int) error {
 	x := a.x
 	if p.linear {
