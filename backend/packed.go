@@ -1,18 +1,17 @@
 package backend
 
 // FixedBackend is a PackedBackend that can also store Gram matrices with 16 bits per element. It is an optional
-// ability, found by a type assertion. An element (i, j) off the diagonal is
+// ability, found by a type assertion. An element (i, j) off the diagonal is the number nearest to k(x_i, x_j) of
 //
-//	low + c_ij (high − low)/65535,  c_ij an integer from 0 to 65535,
+//	low + c·step,  c = 0, 1, …, 65535,
 //
-// where low and high are the Bounds of the kernel, and c_ij gives the number nearest to k(x_i, x_j). The error of
-// an element is at most half a step (high − low)/65535 plus the error of k(x_i, x_j) in T. The diagonal is stored
-// in T.
+// where low and high are the Bounds of the kernel, and step is the larger of (high − low)/65535 and
+// 2⁻²⁰·max(−low, high). The error is at most step/2 plus the error of k(x_i, x_j) in T. The diagonal is stored in T.
 //
 // GramPacked, AddDiagPacked, DiagPacked, SymmPacked and DownloadPacked accept such a matrix; the other methods
-// panic. GramPacked panics if the kernel has no Bounds. If a value is NaN or outside the Bounds, the next method
-// that waits returns a *RangeError, and the elements of the matrix are undefined. If B in SymmPacked has an element
-// that is not finite, no element in its column of C is finite.
+// panic. GramPacked panics if the kernel has no Bounds. If a value is NaN or more than step/2 outside the range of
+// these numbers, the next method that waits returns a *RangeError, and the elements of the matrix are undefined. If
+// B in SymmPacked has an element that is not finite, no element in its column of C is finite.
 type FixedBackend[T Float] interface {
 	PackedBackend[T]
 	// NewFixed returns a matrix of zeros of order n, or a *MemoryError.
@@ -47,9 +46,9 @@ type UploadBackend[T Float] interface {
 	Backend[T]
 	// Mark queues a mark with the number slot, 0 or 1, which replaces an earlier mark with the same number.
 	Mark(slot int)
-	// UploadAfter is Upload, but the copy waits only for the work that was queued before the last Mark(slot), or
-	// for no work without such a mark. Work queued after UploadAfter waits for the copy. dst must exist before
-	// Mark, and no work that is queued between Mark and UploadAfter may use it.
+	// UploadAfter is Upload, but the copy waits only for the work that was queued before the last Mark(slot). Without
+	// such a mark it waits for no work. Work queued after UploadAfter waits for the copy. dst must exist before Mark,
+	// and no work that is queued between Mark and UploadAfter may use dst.
 	UploadAfter(slot int, dst Matrix[T], src Host[T]) error
 }
 
@@ -64,7 +63,7 @@ type PreserveBackend[T Float] interface {
 // page-locked memory of the host. All methods accept them. It is an optional ability, found by a type assertion.
 type HostPackedBackend[T Float] interface {
 	PackedBackend[T]
-	// NewHostPacked returns a matrix with undefined elements, or a *MemoryError that names the memory.
+	// NewHostPacked returns a matrix with undefined elements, or a *MemoryError for the device or the host.
 	NewHostPacked(n int) (Packed[T], error)
 	// HostPackedBytes returns the numbers of bytes that NewHostPacked(n) takes on the device and on the host.
 	HostPackedBytes(n int) (device, host int64)

@@ -34,8 +34,8 @@ func TestSmallBuffers(t *testing.T) {
 	}.Run(t)
 }
 
-// TestSmallUploadsBeyondTheRing queues y ← y + (i, 2i, …) x for i = 1 … 40, with vectors that are larger in total
-// than the ring. All values are integers.
+// TestSmallUploadsBeyondTheRing queues 40 calls of ColAxpy. The vectors alpha of all calls together are larger than
+// the ring, the buffer through which they are copied. All values are integers.
 func TestSmallUploadsBeyondTheRing(t *testing.T) {
 	Need(t)
 	bytes, maxVector := ringBytes, maxRingVector
@@ -89,8 +89,8 @@ func TestSmallUploadsBeyondTheRing(t *testing.T) {
 	}
 }
 
-// TestUploadsOverlapWork checks that an upload into page-locked memory does not wait for queued work. If the caller
-// changes the rows after the upload, the device must still get the old values.
+// TestUploadsOverlapWork checks that Upload does not wait for queued work, because it copies the rows to page-locked
+// memory. If the caller changes the rows after the upload, the device must still get the old values.
 func TestUploadsOverlapWork(t *testing.T) {
 	Need(t)
 	original, err := library()

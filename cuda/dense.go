@@ -142,8 +142,8 @@ func (q *queue[T]) partRows(alpha T, a, b view[T], beta T, c view[T], part regio
 	})
 }
 
-// symmetricRows implements product for a symmetric A that is too large for one step. Each range of rows of C is the
-// sum of three products: with the parts of A left of its diagonal, on the diagonal and right of it.
+// symmetricRows implements product for a symmetric A that is too large for one step of the queue. Each range of rows
+// of C is the sum of three products, with the parts of A on the diagonal, to the left of it and to the right of it.
 func (q *queue[T]) symmetricRows(alpha T, a, b view[T], beta T, c view[T], sym region, rows int) error {
 	n := a.rows
 	for i := 0; i < n; i += rows {
@@ -320,7 +320,7 @@ type ring struct {
 	next   int
 }
 
-// Tests reduce these sizes.
+// ringBytes is the number of bytes of a ring. Tests reduce both sizes.
 var (
 	ringBytes     = 1 << 20
 	maxRingVector = 1 << 16 // largest vector in bytes

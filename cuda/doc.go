@@ -9,7 +9,7 @@
 //
 // The files, in the order in which a call passes through them:
 //
-//	queue.go     a method of backend.Backend becomes one step of work
+//	queue.go     the work of a method of backend.Backend is divided into steps
 //	executor.go  one goroutine, locked to its thread, uses the context and runs
 //	             the steps in order; the steps queue their work in one stream
 //	device.go    context, stream, functions, libraries, and the rates of the device

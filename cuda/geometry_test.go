@@ -86,7 +86,7 @@ func launchesUseTheCard[T backend.Float](t *testing.T, q *queue[T]) {
 				}
 			}
 		}
-		// Memory bandwidth limits the following operations. Each operation is one step.
+		// Memory bandwidth limits the following operations. Each operation is one step of the queue.
 		if n > 200000 {
 			continue // larger matrices do not fit
 		}

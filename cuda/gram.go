@@ -238,8 +238,8 @@ const (
 // partialBytes is the approximate limit, in bytes, of the partial sums that a step writes.
 const partialBytes = 64 << 20
 
-// gramMul computes out ← k(X, Z) V for a small number of columns. A step computes a range of rows or, if one row of
-// blocks exceeds a step, a range of shares.
+// gramMul computes out ← k(X, Z) V for a small number of columns of V. A step of the queue computes a range of rows
+// of out or, if the rows of one row of blocks of threads exceed a step, a range of the shares of these rows.
 func (q *queue[T]) gramMul(p *program[T], out, x, z, v *matrix[T]) error {
 	n, m, d, t := x.rows, z.rows, x.cols, v.cols
 	props, size := q.engine.device.props, sizeOf[T]()

@@ -366,7 +366,8 @@ func (h *hostPacked[T]) symm(q *queue[T], alpha T, b *matrix[T], beta T, c *matr
 	})
 }
 
-// splitPanel divides a panel into the square on the diagonal and the rows below, and the rows of b likewise.
+// splitPanel divides a panel, stored in m, into the square on the diagonal and the rows below the square. b1 and b2
+// are the rows of b with the numbers of these rows.
 func (h *hostPacked[T]) splitPanel(p panel[T], m, b *matrix[T]) (square, below, b1, b2 *matrix[T]) {
 	end := p.first + p.cols
 	return m.window(0, 0, p.cols, p.cols), m.window(p.cols, 0, p.rows-p.cols, p.cols),
@@ -443,10 +444,10 @@ func (q *queue[T]) onHost(op string, a backend.Packed[T]) *hostPacked[T] {
 	return h
 }
 
-// closer is a store. Close of the device closes each store that its owner has not closed before.
+// closer is an object that Close of the device closes, unless its owner has removed it by removeStore.
 type closer interface{ close() error }
 
-// removeStore removes a store from the list of stores that are closed with the device.
+// removeStore removes s from the list of objects that Close of the device closes.
 func (d *device) removeStore(s closer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -21,8 +21,8 @@ type inverses[T backend.Float] struct {
 // of leftFree. Tests change the limit.
 var maxInverseBytes int64 = 512 << 20
 
-// invertedColumns is the largest number of right-hand sides that are solved by inverses: the number on which
-// package solvers iterates at a time.
+// invertedColumns is the largest number of right-hand sides that are solved by inverses. Package solvers iterates on
+// this number of right-hand sides at a time.
 const invertedColumns = 64
 
 func (v *inverses[T]) close() error { return v.device.release(v.memory) }
@@ -77,7 +77,7 @@ func (v *inverses[T]) block(i, m int) *matrix[T] {
 	return &matrix[T]{device: v.device, ptr: v.memory + driver.DevicePtr(i*v.order*v.order*sizeOf[T]()), rows: m, cols: m, stride: v.order}
 }
 
-// freeInverses frees the inverses of h, whose elements change, and of the matrix of which h is a leading part.
+// freeInverses frees the inverses of h or, if h is a leading part, of the whole matrix.
 func (h *packedMatrix[T]) freeInverses() error {
 	if h.parent != nil {
 		return h.parent.freeInverses()
@@ -91,7 +91,7 @@ func (h *packedMatrix[T]) freeInverses() error {
 	return v.close()
 }
 
-// solvePart solves op(A) X = B in place. A is A₁₁ if ul is Lower, and A₂₂ᵀ if ul is Upper.
+// solvePart solves op(A) X = B in place. A is A₁₁ if ul is Lower, and A₂₂ᵀ if ul is Upper (see packedMatrix).
 func (h *packedMatrix[T]) solvePart(q *queue[T], ul backend.Uplo, t backend.Trans, a, b *matrix[T]) error {
 	v := h.inverses
 	if v == nil || b.cols > invertedColumns || b.rows == 0 || b.cols == 0 {

@@ -73,10 +73,10 @@ func TestSolvesByInverses(t *testing.T) {
 				t.Fatal(err)
 			}
 			m.Free()
-			// The residual of a block of order m is at most γ_m(s + s²)·size, where γ_m ≈ mu with the unit roundoff
-			// u, s bounds the norms of |L||L⁻¹| and |L⁻¹||L|, and size bounds the right-hand side of the block
-			// (Higham 2002, sections 3.5 and 8.1). Products with other blocks are sums of n terms. The factor 2
-			// covers terms of second order.
+			// The solve with a diagonal block of order m adds at most mu(s + s²)·size to the residual, where u is the
+			// unit roundoff, s bounds the norms of |L||L⁻¹| and |L⁻¹||L|, and size bounds the right-hand side
+			// (Higham 2002, sections 3.5 and 8.1). The products with other blocks, sums of at most n terms, add at
+			// most nu·size. The factor 2 covers terms of second order.
 			s := skeel(l)
 			const u = 0x1p-24
 			for j := range columns {

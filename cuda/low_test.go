@@ -90,7 +90,7 @@ func testFewFeatures[T backend.Float](t *testing.T, q *queue[T], unit float64) {
 	}
 }
 
-// TestSymmetricKernelProduct checks k(X, X) v against package kernels, in one step and in several steps. A
+// TestSymmetricKernelProduct checks k(X, X) v against package kernels, in one and in several steps of the queue. A
 // coordinate that is ∞ must give NaN in exactly the rows that depend on it.
 func TestSymmetricKernelProduct(t *testing.T) {
 	Need(t)

@@ -11,9 +11,9 @@ import (
 )
 
 // packedMatrix is a symmetric matrix in rectangular full packed storage (Gustavson, Waśniewski, Dongarra and
-// Langou, ACM TOMS 37, 2010), as drawn in the documentation of package cpu. A rectangle contains the block A₁₁ from
-// its second row on, A₂₁ below A₁₁, and A₂₂ᵀ in its upper triangle, which A₁₁ does not use. All three blocks are
-// views of full matrices, so that every operation consists of operations on full matrices.
+// Langou, ACM TOMS 37, 2010), as drawn in the documentation of package cpu. A matrix has the blocks A₁₁, A₂₁ and A₂₂.
+// A rectangle of n+1 rows contains A₁₁ from the second row on, and A₂₁ below A₁₁. The upper triangle of the rectangle,
+// which A₁₁ does not use, contains A₂₂ᵀ. Every operation consists of operations on these blocks as full matrices.
 type packedMatrix[T backend.Float] struct {
 	rect   *matrix[T] // the rectangle, of n+1 rows
 	n1, n2 int        // orders of A₁₁ and A₂₂, where n1 is n2 or n2 + 1
@@ -100,8 +100,8 @@ type patch[T backend.Float] struct {
 	part  region
 }
 
-// patches returns the stored blocks of rows first … first+rows−1 of the lower triangle. The range
-// must not contain both rows of A₁₁ and rows of A₂₂.
+// patches returns the stored blocks of rows first … first+rows−1 of the lower triangle. Either all
+// these rows or none must be rows of A₁₁ (see packedMatrix).
 func (h *packedMatrix[T]) patches(first, rows int) []patch[T] {
 	a11, a21, a22t := h.blocks()
 	if first < h.n1 {
@@ -289,7 +289,7 @@ func (q *queue[T]) AddDiagPacked(d []T, a backend.Packed[T]) {
 	}, n))
 }
 
-// diagonals returns the diagonal of a packed matrix on the device as one or two columns, from A₁₁ and A₂₂.
+// diagonals returns the diagonal of a packed matrix on the device, as one column or, from A₁₁ and A₂₂, as two columns.
 func (q *queue[T]) diagonals(op string, a backend.Packed[T]) []view[T] {
 	if h := q.fixed(op, a); h != nil {
 		return []view[T]{h.diagonal()}

@@ -12,8 +12,8 @@ import (
 	"github.com/mercer-go/mercer/internal/flop"
 )
 
-// The status of a factorization has infoBytes bytes: an int that the device functions set, at offset solverInfo an
-// int of cuSOLVER, and at offset pivotValue the invalid pivot.
+// The status of a factorization has infoBytes bytes. It begins with an int that the device functions set. At the
+// offset solverInfo it has an int that cuSOLVER sets, and at the offset pivotValue the value of the invalid pivot.
 const (
 	infoBytes  = 16
 	solverInfo = 4
@@ -150,7 +150,7 @@ func (f *factoring[T]) factor(a *matrix[T], first int) error {
 	return f.factor(a22, first+n1)
 }
 
-// block factors a with the device function, which records an invalid pivot and does nothing after an earlier one.
+// block factors a with a device function, which records an invalid pivot, and does nothing if one is already recorded.
 func (f *factoring[T]) block(a *matrix[T], first int) error {
 	q, n, v := f.q, a.rows, a.view()
 	if f.ul == backend.Upper {

@@ -81,7 +81,7 @@ func inRange[T backend.Float](v float64) float64 {
 	return v
 }
 
-// setForm recognizes programs that need no interpreter, and sets their form.
+// setForm sets the form of a program for which there are device functions that do not interpret its code.
 func (p *program[T]) setForm(k kernels.Kernel) {
 	var a, b, c float64
 	code := p.compiled.Code

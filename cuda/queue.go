@@ -35,7 +35,7 @@ func (q *queue[T]) ownMatrix(op string, m backend.Matrix[T]) *matrix[T] {
 	panic("unreachable")
 }
 
-// errStopped is the error of a step that starts after the caller's context is done.
+// errStopped is the error of a step of a method's work that would begin after the caller's context is done.
 var errStopped = errors.New("stopped")
 
 func (q *queue[T]) canceled() bool { return q.ctx != nil && q.ctx.Err() != nil }
@@ -108,7 +108,7 @@ func (q *queue[T]) Sync() error {
 	})
 }
 
-// window holds the steps in flight, of which there are at most two.
+// window holds the steps whose work is in the stream and not known to be finished, at most two.
 type window struct {
 	slots [2]struct {
 		event    driver.Event
@@ -165,7 +165,7 @@ func (w *window) drain(api *driver.API) error {
 	return nil
 }
 
-// step queues one step of work in the stream, after waiting until at most one other step is in flight.
+// step queues one step of a method's work in the stream, after waiting until at most one other step is in flight.
 func (q *queue[T]) step(flops float64, f func() error) error {
 	if q.nested {
 		return f()

@@ -39,13 +39,13 @@ func (q *queue[T]) PotrfPackedReduced(a backend.Packed[T]) error {
 	return q.waitPotrfPacked("PotrfPackedReduced", a, q.ReducedUnit() > 0)
 }
 
-// halfScale returns the scale s for the Cholesky factor L of a matrix A of order n with the diagonal a, or 0 if no
-// scale is suitable. The scale is suitable if s²·min a ≥ n·2⁻²⁸. This follows from three steps:
+// halfScale returns the scale s (see rounding) for the Cholesky factor L of a matrix A of order n with the diagonal a.
+// It returns 0 if s²·min a < n·2⁻²⁸, because underflow in FP16 may then change a product more than rounding does:
 //
 //  1. Row i of L has the norm √a_i.
-//  2. Underflow in FP16 changes an element of sL by at most 2⁻²⁵, and the product of rows i and j of sL by at most
-//     about s√(n a_j)·2⁻²⁵.
-//  3. Rounding to FP16 changes this product by about 2⁻¹¹ s²√(a_i a_j), the larger change under the condition.
+//  2. Underflow changes an element of sL by at most 2⁻²⁵, and the product of rows i and j of sL by at most about
+//     s√(n a_j)·2⁻²⁵.
+//  3. Rounding changes this product by about 2⁻¹¹ s²√(a_i a_j).
 func halfScale[T backend.Float](a []T) float64 {
 	minDiag, maxDiag := math.Inf(1), 0.0
 	for _, v := range a {
@@ -220,8 +220,8 @@ const (
 	solveSeconds = 80e-6
 )
 
-// Rates computes the device's rates from the clocks and widths that the driver reports and from NVIDIA's tables.
-// The model of a factorization in reduced precision runs a tenth of its operations at the rate of full precision.
+// Rates computes the device's rates from the clocks and the bus width that the driver reports and from NVIDIA's tables.
+// It assumes that a factorization in reduced precision runs a tenth of its operations at the rate of full precision.
 func (d *device) Rates() flop.Rates {
 	p := d.props
 	r := flop.Rates{
@@ -241,7 +241,7 @@ func (d *device) Rates() flop.Rates {
 }
 
 // memoryRate returns the memory bandwidth in bytes per second. If a virtual GPU does not report the memory's clock,
-// it is the rate of the slowest card with the compute capability.
+// the result is the bandwidth of the slowest card with the same compute capability.
 func (p properties) memoryRate() float64 {
 	switch {
 	case p.bandwidth > 0:

@@ -61,9 +61,9 @@ func (c *countedRows) Pass(ctx context.Context, keyed bool, use func(solvers.Blo
 	return c.Rows.Pass(ctx, keyed, use)
 }
 
-// TestSamplesStayOnDevice checks two fits with the matrix H = KᵀK + λS of the normal equations. If the samples fit
-// in the memory of the device, they are read once; otherwise each product with H reads them. Both solutions must be
-// equal, and no fit may take more memory than planned.
+// TestSamplesStayOnDevice checks two fits with the matrix H = KᵀK + λS of the normal equations, where K = k(X, C) and
+// S = k(C, C) for the centers C. If the samples fit in the memory of the device, they are read once; otherwise each
+// product with H reads them. Both solutions must be equal, and no fit may take more memory than planned.
 func TestSamplesStayOnDevice(t *testing.T) {
 	cuda.Need(t)
 	dev := backendtest.Device(t, "cuda/0")

@@ -55,8 +55,8 @@ func isThin(m, n, k int, sym region) bool {
 }
 
 // thinProduct computes C ← α A B + β C for a small number of columns or rows, and reads the elements of A once. If
-// A is symmetric, sym is the triangle of A that is stored. The work is a single step, because reading all of a
-// device's memory takes only about 50 ms.
+// A is symmetric, sym is the triangle of A that is stored. The work is a single step of the queue, because reading all
+// of a device's memory takes only about 50 ms.
 func (q *queue[T]) thinProduct(alpha T, a, b view[T], beta T, c view[T], sym region) error {
 	if c.cols > maxThinCols {
 		a, b, c = b.t(), a.t(), c.t()
@@ -93,8 +93,8 @@ func (q *queue[T]) symmTriangle(name string, a func(*driver.Args), alpha T, b vi
 	})
 }
 
-// sumShares computes C ← α Σ_s P_s + β C for a product with k terms, divided into shares. The
-// function launch computes the products P_s of the shares.
+// sumShares computes C ← α A B + β C, where each element of A B is a sum of k terms. The terms are divided
+// into shares. The function launch stores the sum of the terms of each share in partial.
 func (q *queue[T]) sumShares(shares, k int, alpha, beta T, c view[T], launch func(partial driver.DevicePtr) error) error {
 	m, n := c.rows, c.cols
 	return q.scratch(int64(shares)*int64(m)*int64(n)*int64(sizeOf[T]()), func(partial driver.DevicePtr) error {
@@ -107,7 +107,7 @@ func (q *queue[T]) sumShares(shares, k int, alpha, beta T, c view[T], launch fun
 	})
 }
 
-// addShares computes C ← α Σ_s P_s + β C.
+// addShares computes C ← α Σ_s P_s + β C, where P_s is matrix number s in the memory at partial.
 func (q *queue[T]) addShares(shares int, partial driver.DevicePtr, alpha, beta T, c view[T]) error {
 	lanes := powerOfTwo(shares, 1, 32)
 	args := q.engine.device.args.Reset().Int(c.rows).Int(c.cols).Int(shares).Ptr(partial)

@@ -132,7 +132,7 @@ func testThin[T backend.Float](t *testing.T, b backend.Backend[T]) {
 	}
 }
 
-// TestThinShape checks that, for every shape, the shares together contain every column once, and that the sums of a
+// TestThinShape checks that, for every shape, the shares contain every column exactly once, and that the sums of a
 // block of threads fit in its shared memory.
 func TestThinShape(t *testing.T) {
 	for _, m := range []int{1, 3, 4, 5, 31, 64, 1000, 190_000, 270_000, math.MaxInt32} {

@@ -284,8 +284,8 @@ func (c *Cholesky) solve(q backend.Backend[float64], h backend.Host[float64]) er
 	})
 }
 
-// inPlace calls the function work for h, or for a copy whose result it downloads to h if the device does not use Go
-// memory, and waits until the device has finished.
+// inPlace calls work with h as a matrix of the device, and waits until the device has finished. If the device does not
+// use Go memory, work gets a copy of h, and inPlace downloads the result to h.
 func inPlace(q backend.Backend[float64], h backend.Host[float64], work func(m backend.Matrix[float64])) error {
 	m, err := backend.Place(q, h)
 	if err != nil {

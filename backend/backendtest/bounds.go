@@ -35,23 +35,23 @@ func smallest[T backend.Float]() float64 {
 	return 0x1p-1022
 }
 
-// gamma returns γ_n = nu / (1 − nu), which bounds the relative error of n successive roundings. The error of a sum
-// of n products is at most γ_n Σ|a||b| in any order of summation, fused or not (Higham, equation 3.5).
+// gamma returns γ_n = nu / (1 − nu) for the unit roundoff u, a bound on the relative error of n successive roundings.
+// The error of a sum of n products ab is at most γ_n Σ|a||b| in any order, fused or not (Higham, equation 3.5).
 func gamma[T backend.Float](n int) float64 {
 	nu := float64(n) * unit[T]()
 	return nu / (1 - nu)
 }
 
-// product returns a bound on the difference of αAB + βC in T and by the oracle, for sums of k products, relative to
-// |α||A||B| + |β||C|. Each sum has k roundings, and three more for α, β and their sum.
+// product bounds the difference between αAB + βC computed in T and by the oracle, relative to |α||A||B| + |β||C|. An
+// element of AB is a sum of k products with k roundings. Three more roundings are for α, β and the last sum.
 func product[T backend.Float](k int) float64 {
 	return gamma[T](k+3) + gamma[float64](k+3) + unit[T]()
 }
 
 // kernelBounds returns the largest permitted differences between the k(x_i, z_j) in T and the oracle's values, for
 // every pair of rows. A bound of NaN allows no value. The bound in T is doubled, because a backend may evaluate the
-// kernel by another formula with the same number of roundings. With d features, the distances of a pair have these
-// errors:
+// kernel by another formula with the same number of roundings. With d features and γ_n = gamma(n), the distances of a
+// pair have these errors:
 //
 //   - A sum over the features, the only formula of the L1 distance, has the relative error γ_{d+3}.
 //   - ‖x′‖² + ‖z′‖² − 2x′ᵀz′ for points shifted by a point in the convex hull of the data has the error
@@ -64,8 +64,8 @@ func kernelBounds[T backend.Float](k kernels.Kernel, x, z host) host {
 }
 
 // sparseBounds is kernelBounds for sparse points, which are not shifted: r is their largest norm. A backend may
-// compute ‖x−z‖₁ and χ² from n_x + n_z, the statistics of (x, 0) and (z, 0), and corrections for the columns that
-// both rows store. The error is then at most 4γ_{d+6}(n_x + n_z).
+// compute a statistic s(x, z), ‖x−z‖₁ or χ², as s(x, 0) + s(0, z) plus corrections for the columns that both rows
+// store. The error is then at most 4γ_{d+6}(s(x, 0) + s(0, z)).
 func sparseBounds[T backend.Float](k kernels.Kernel, x, z host) host {
 	return fromFunc(x.Rows, z.Rows, newKernelBound[T](k, x, z, true).at)
 }
@@ -123,13 +123,13 @@ func (b kernelBound[T]) at(i, j int) float64 {
 	return 2*kerneltest.Propagate(b.program, tested, unit[T]()).Error + o.Error + unit[T]()*math.Abs(o.Value) + smallest[T]()
 }
 
-// statistic returns statistic s of the points i and j with the backend's and the oracle's error bounds.
+// statistic returns the value of statistic s for x_i and z_j, with the error bounds of the backend and of the oracle.
 func (b kernelBound[T]) statistic(s, i, j int) (tested, oracle kerneltest.Approx) {
 	d, stat := b.x.Cols, b.program.Stats[s]
 	x, z := b.x.Row(i), b.z.Row(j)
 	switch stat.Kind {
 	case kernels.SelfX, kernels.SelfZ, kernels.RootX, kernels.RootZ:
-		// A statistic that is a function of a kernel value has the propagated error of that kernel value.
+		// The statistic is a function of a value k(x, x) or k(z, z). Propagate the error of this value.
 		index := i
 		if stat.Kind == kernels.SelfZ || stat.Kind == kernels.RootZ {
 			index = j
@@ -158,7 +158,7 @@ func (b kernelBound[T]) statistic(s, i, j int) (tested, oracle kerneltest.Approx
 	return tested, oracle
 }
 
-// fromZeros bounds the error of the statistic v if it is computed from the statistics of (x, 0) and (z, 0).
+// fromZeros bounds the error of a statistic s(x, z) = v that is computed from s(x, 0) + s(0, z); see sparseBounds.
 func (b kernelBound[T]) fromZeros(stat kernels.Stat, v float64, x, z []float64) float64 {
 	zeros := make([]float64, len(x))
 	return min(4*gamma[T](len(x)+6)*(stat.Eval(x, zeros)+stat.Eval(zeros, z)), 0x1p12*gamma[T](len(x)+6)*v)

@@ -68,7 +68,7 @@ func testColAxpy[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// colDot runs ColDot on framed operands, with y = x if sameOperand, and returns a row of products.
+// colDot runs ColDot on operands in frames of sentinels and returns a row of products. If sameOperand, y is x.
 func (r *rig[T]) colDot(label string, x, y host, sameOperand bool) host {
 	r.Helper()
 	fx, fy := r.newFrame(x), r.newFrame(y)

@@ -48,8 +48,8 @@ func boundedKernels(d int) []kernels.Kernel {
 	return list
 }
 
-// testFixedGram compares each element with the oracle. Elements off the diagonal may differ by half a step plus
-// rounding errors. For equal rows, k must have the code nearest to the value on the diagonal.
+// testFixedGram compares each element with the oracle. Elements off the diagonal may differ by half a step between two
+// codes plus rounding errors. For equal rows, an element must equal the diagonal up to rounding.
 func testFixedGram[T backend.Float](r *rig[T]) {
 	gram := func(k kernels.Kernel, x host) {
 		n, d := x.Rows, x.Cols
@@ -121,7 +121,7 @@ func testFixedSymm[T backend.Float](r *rig[T]) {
 		for _, order := range []int{n, n / 2, max(n-3, 0)} {
 			leading := a.Leading(order)
 			full := mirror(backend.Lower, r.lowerOf(b, leading))
-			// A backend may sum the products with the codes and with the offset separately.
+			// A backend may sum the products with the codes and with the offset low separately.
 			size := fromFunc(order, order, func(i, j int) float64 { return math.Abs(full.Row(i)[j]-low) + math.Abs(low) })
 			for _, cols := range []int{0, 1, 2, 3, 4, 5, 10, 16, 17, 35}[:3+r.rng.IntN(8)] {
 				alpha, beta := float64(T(r.rng.NormFloat64())), pick(r, []float64{0, 1, -0.5})

@@ -345,8 +345,8 @@ func testGramNearDuplicates[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// gramMulBound bounds the error of Σ_j k_ij v_j: Σ_j e_j|v_j| for errors e_j of k_ij, and γ_{m+1} Σ_j |k_ij||v_j|
-// for the sum and one rounding of each k_ij.
+// gramMulBound bounds the error of each sum Σ_j k_ij v_j of m terms. Errors e_ij of k_ij cause an error of at most
+// Σ_j e_ij|v_j|. Adding the terms and rounding each k_ij once cause at most γ_{m+1} Σ_j |k_ij||v_j| (see gamma).
 func (r *rig[T]) gramMulBound(label string, k kernels.Kernel, x, z, v host) host {
 	r.Helper()
 	return r.productBound(label, k, x, z, v, kernelBounds[T](k, x, z))
@@ -356,7 +356,6 @@ func (r *rig[T]) gramMulBound(label string, k kernels.Kernel, x, z, v host) host
 func (r *rig[T]) productBound(label string, k kernels.Kernel, x, z, v, bound host) host {
 	r.Helper()
 	n, m := x.Rows, z.Rows
-	// The bound needs the kernel values.
 	gram := r.callOracle(label, gramCall[T](k), x, z, filled(n, m, sentinel))
 	relative := gamma[T](m+1) + gamma[float64](m+1) + unit[T]()
 	size := fromFunc(n, m, func(i, j int) float64 {
@@ -365,8 +364,8 @@ func (r *rig[T]) productBound(label string, k kernels.Kernel, x, z, v, bound hos
 	return mul(size, abs(v))
 }
 
-// testGramMulRoundings checks that the relative error of a sum in GramMul is at most γ_r for the reported number r
-// of roundings. One term is 1, and the others are so small that adding one to it rounds to 1.
+// testGramMulRoundings checks that the relative error of a sum in GramMul is at most γ_r (see gamma) for the number r
+// of roundings that the backend reports. One term is 1, and adding one of the other terms to it gives 1 after rounding.
 func testGramMulRoundings[T backend.Float](r *rig[T]) {
 	device, ok := r.b.(backend.RoundingBackend[T])
 	if !ok {

@@ -202,13 +202,13 @@ func (r *rig[T]) upToLarge(sizes ...int) []int {
 	return slices.DeleteFunc(slices.Clone(sizes), func(n int) bool { return n > r.LargeN })
 }
 
-// included returns true. With Fewer or -short it returns true in a random part of the calls.
+// included returns true for every call or, with Fewer or -short, for a random part of the calls.
 func (r *rig[T]) included() bool { return r.divisor() == 1 || r.rng.IntN(r.divisor()) == 0 }
 
-// reduced returns n. With Fewer or -short it returns a part of n, rounded up.
+// reduced returns n or, with Fewer or -short, a fraction of n, rounded up.
 func (r *rig[T]) reduced(n int) int { return (n + r.divisor() - 1) / r.divisor() }
 
-// divisor returns 1. With Fewer or -short it returns 4, and with few it returns 16.
+// divisor returns 16 if required.FewCases is true, or else 4 with Fewer or -short, or else 1.
 func (r *rig[T]) divisor() int {
 	switch {
 	case few():

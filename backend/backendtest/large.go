@@ -71,8 +71,8 @@ func testLargeSolves[T backend.Float](r *rig[T]) {
 	})
 }
 
-// testLargePotrf factors a matrix whose factor is exact, and a dense random matrix, for which it requires |LLᵀv −
-// Av| ≤ γ_{n+2}|L||Lᵀ||v|, plus 3n roundings in float64 for the three products, with a vector v of ±1.
+// testLargePotrf factors a matrix whose factor is exact, and a dense random matrix A. For A it compares LLᵀv with Av,
+// where v is a vector of ±1. The difference may be γ_{n+2}|L||Lᵀ||v| (see gamma), and 3n roundings in float64.
 func testLargePotrf[T backend.Float](r *rig[T]) {
 	n := r.LargeN - 1
 	low := r.exactTriangle(n, 12, true)
@@ -108,7 +108,7 @@ func testLargePotrf[T backend.Float](r *rig[T]) {
 	r.report()
 }
 
-// testLargeGram compares a sample of a Gram matrix with the scalar definition of the kernel.
+// testLargeGram compares random elements of a Gram matrix with kernels.Eval.
 func testLargeGram[T backend.Float](r *rig[T]) {
 	n, m := r.LargeN+1, r.LargeN-1
 	for _, d := range []int{3, 33} {
@@ -125,7 +125,7 @@ func testLargeGram[T backend.Float](r *rig[T]) {
 	}
 }
 
-// sample compares those of 2000 random elements (i, j) for which written(i, j) is true with the scalar definition.
+// sample draws 2000 pairs (i, j). If written(i, j) is true, it compares element (i, j) with kernels.Eval.
 func (r *rig[T]) sample(label string, k kernels.Kernel, got, x, z host, written func(i, j int) bool) {
 	r.Helper()
 	bound := newKernelBound[T](k, x, z, false)

@@ -94,8 +94,8 @@ func testNaNSyrkSymm[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testNaNTrsm checks that a NaN in B makes all elements of its right-hand side NaN that the substitution computes
-// later, and changes no other right-hand side. A zero pivot must make its row of the solution infinite or NaN.
+// testNaNTrsm checks that a NaN in a right-hand side makes all elements of the solution NaN that the substitution
+// computes later, and changes no other solution. A zero pivot must make its row of the solutions infinite or NaN.
 func testNaNTrsm[T backend.Float](r *rig[T]) {
 	everyTrsm(func(c trsmCase) {
 		for range r.reduced(12) {

@@ -46,7 +46,7 @@ func (r *rig[T]) sparseNormals(n, d int, density float64) host {
 	return h
 }
 
-// randomCSR returns a CSR matrix with the rows of h from row `first` on, some stored zeros, and other rows.
+// randomCSR returns a CSR matrix that contains h, with some stored zeros, in the rows beginning with `first`.
 func (r *rig[T]) randomCSR(h host) (csr backend.CSR[T], first int) {
 	rowsBefore, rowsAfter := r.rng.IntN(3), r.rng.IntN(3)
 	csr = backend.CSR[T]{Rows: rowsBefore + h.Rows + rowsAfter, Cols: h.Cols, Indptr: []int{0}}
@@ -516,7 +516,7 @@ func testLargeSparse[T backend.Float](r *rig[T]) {
 			free()
 		}
 	}
-	// Test the transposed product with a view that begins and ends within windows.
+	// Test the transposed product with a random range of rows.
 	a := r.integers(n, d, 1)
 	sa, free := r.placeSparse(a)
 	defer free()

@@ -294,7 +294,7 @@ func (f frame[T]) unchanged(b backend.Backend[T]) error {
 	return nil
 }
 
-// tryCall performs the call on framed operands. It returns the output and the call's error.
+// tryCall performs the call on operands in frames of sentinels. It returns the output and the call's error.
 func (r *rig[T]) tryCall(label string, f call[T], in ...host) (host, error) {
 	r.Helper()
 	frames := make([]frame[T], len(in))
@@ -376,8 +376,8 @@ func (r *rig[T]) requireWithin(label string, got, want, bound host) {
 	}
 }
 
-// requireNear requires that got and the oracle's result, and the oracle's result and the suite's reference in
-// float64, differ by at most bound.
+// requireNear requires that got differs from the oracle's result by at most bound, and that the oracle's result
+// differs from reference, the suite's own result in float64, by at most bound.
 func (r *rig[T]) requireNear(label string, got, oracle, reference, bound host) {
 	r.Helper()
 	r.requireWithin(label+", the oracle's result", oracle, reference, bound)

@@ -71,7 +71,7 @@ func (w *work) meter(total float64, steps int) *meter {
 	return &meter{w: w, total: total, steps: steps}
 }
 
-// step reports the flops of the next step: an integer, except in the last step, so that their sum is exact.
+// step reports the flops of the next step. All numbers but the last are integers, so that their sum is exactly total.
 func (m *meter) step() {
 	m.completed++
 	target := m.total

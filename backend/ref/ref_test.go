@@ -95,7 +95,7 @@ func TestPotrfWorked(t *testing.T) {
 	}
 }
 
-// TestConformance runs the suite with fewer cases, because ref has no block sizes, and without Threads.
+// TestConformance runs the suite with fewer cases, because ref has no block sizes, and without the tests of threads.
 func TestConformance(t *testing.T) {
 	leave := func(test string) bool { return strings.HasSuffix(test, "Threads") }
 	backendtest.Suite{Open: open, LargeN: 200, Fewer: true, RequirePacked: true, Leave: leave}.Run(t)

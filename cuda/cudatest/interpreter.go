@@ -39,8 +39,8 @@ type Interpreter struct {
 
 type allocation struct{ from, to uint64 }
 
-// shadow records the last write to two bytes of memory and the last read. The fields rBlock and rThread are the
-// constant `several` after reads by several blocks or threads.
+// shadow records the last write and the last read of two bytes of memory. After reads by several blocks or several
+// threads, rBlock or rThread is the constant `several`.
 type shadow struct {
 	launch                 uint32
 	wBlock, wThread, wTime int32

@@ -435,8 +435,8 @@ func (f *function) operation(opcode, x []string) func(t *thread) {
 	return func(t *thread) { t.r[d] = lowBits(g(t.r[a], t.r[b], t.r[c]), out) }
 }
 
-// floating returns the function that computes an instruction on floating-point numbers in float64. For a sum, a
-// product or a quotient of float32 numbers, rounding the result again to float32 is correct rounding.
+// floating returns the function that computes an instruction on floating-point numbers in float64. If a sum, a product
+// or a quotient of float32 numbers is then rounded to float32, it is correctly rounded (Figueroa 1995).
 func floating(opcode []string) func(a, b, c float64) float64 {
 	name := opcode[0]
 	flush := func(v float64) float64 {
@@ -490,7 +490,7 @@ func floating(opcode []string) func(a, b, c float64) float64 {
 	panic("unknown instruction " + strings.Join(opcode, "."))
 }
 
-// inexact returns v rounded to float32 with an error, a function of v, of at most ulps units in the last place.
+// inexact rounds v to float32 and adds an error of at most ulps units in the last place, the same error for equal v.
 func inexact(v float64, ulps int) float64 {
 	r := float32(v)
 	if r == 0 || v != v || math.IsInf(v, 0) {

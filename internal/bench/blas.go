@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/internal/bench/pypeer"
 )
 
-// BLASKind measures the routines of BLAS, mostly of level 3, and of LAPACK that the solvers use, and the rate of
-// multiply-adds in registers, the ceiling of the processor.
+// BLASKind measures the routines of BLAS and LAPACK that the solvers use. It also measures the rate of multiply-adds in
+// registers, which is the ceiling of the processor.
 const BLASKind = "blas"
 
 // Peer holds an open library, or the reason why the library could not be opened.

@@ -180,7 +180,7 @@ func (q queueOnly[T]) With(ctx context.Context, done func(float64)) backend.Back
 	return queueOnly[T]{q.Backend.With(ctx, done)}
 }
 
-// TestDeviceWithItsOwnMemory checks that operands are copied to such a device, and that the memory is freed.
+// TestDeviceWithItsOwnMemory checks that operands are copied to a distant device, and that the memory is freed.
 func TestDeviceWithItsOwnMemory(t *testing.T) {
 	dev, err := backend.Open("ref", backend.Config{})
 	if err != nil {

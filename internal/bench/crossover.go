@@ -80,11 +80,11 @@ func (l *setup) gridTasks() []Task {
 	return list
 }
 
-// leastWeight is added to the weight of every case, for the time of its pauses.
+// leastWeight, the part of the weight of a case that accounts for pauses, is the same for all cases.
 const leastWeight = 1e9
 
-// ridge is a regression problem for both forms, whose systems have a condition number of at most 3: the elements
-// of X are independent, of mean 0 and variance 1, and λ = n + m.
+// ridge is a regression problem. The systems of its primal and its dual form have a condition number of at most 3,
+// because the elements of X are independent, of mean 0 and variance 1, and λ = n + m.
 type ridge struct {
 	lambda float64
 	x, y   backend.Host[float64]
@@ -200,9 +200,9 @@ func (r *Result) grids() []*grid {
 	return list
 }
 
-// equalAt returns the number n of samples at which, for m features, both forms take the same time. Between the
-// last n at which the dual form is faster and the next n, log n is interpolated linearly in the logarithm of the
-// ratio of the times. equalAt returns 0 if the primal form is faster at every n, and Inf if the dual form is
+// equalAt returns the number n of samples at which, for m features, the primal and the dual form take the same time.
+// It interpolates log n linearly in the logarithm of the ratio of the times, between the last n at which the dual
+// form is faster and the next n. It returns 0 if the primal form is faster at every n, and Inf if the dual form is
 // faster at the largest n.
 func (g *grid) equalAt(m int) float64 {
 	equal, previous, previousN := 0.0, math.NaN(), 0

@@ -129,7 +129,7 @@ func openJudge(t *testing.T) (backend.Device, func(*synthetic) judge) {
 	return dev, l.judge
 }
 
-// TestFitWrong checks that a wrong result of Mercer ends the measurement, and that of a library removes the library.
+// TestFitWrong checks that a wrong result of Mercer is an error, and that a library with a wrong result is skipped.
 func TestFitWrong(t *testing.T) {
 	_, newJudge := openJudge(t)
 	s := newSynthetic(50, 3, fitLambda)

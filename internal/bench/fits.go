@@ -21,7 +21,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// ridge returns the contest of solving (K + λI)α = y, in float32 without refinement.
+// ridge returns the contest of solving (K + λI)α = y. In float32, Mercer uses Cholesky without iterative refinement.
 func (c *fitBench) ridge(j judge, precision string) contest {
 	s := j.synthetic
 	k := contest{task: "ridge", parameters: s.parameters(), sendData: putAll(s.x, s.y), result: alphaOf(s), residual: j.residual, limit: ridgeLimit(s.x.Rows, c.Features, precision, s.lambda)}
@@ -253,7 +253,7 @@ func (c *fitBench) svr(j judge) contest {
 	k.parameters["c"], k.parameters["epsilon"], k.parameters["tol"], k.parameters["cache"] = svrC, svrEpsilon, svrTol, svrCache
 	k.residual = func(f function) (float64, error) { return j.gap(f, svrC, svrEpsilon) }
 	// SMO ends when no pair of samples violates the optimality conditions by more than tol (Fan, Chen and Lin
-	// 2005). For some b, each sample then adds at most tol·C to the gap. The factor 2 allows for another b.
+	// 2005). For some intercept, each sample then adds at most tol·C to the gap. The factor 2 allows for others.
 	k.limit = 2 * svrTol * svrC * float64(s.x.Rows) / j.idle(svrC, svrEpsilon)
 	k.result = func(p *pypeer.Process) (function, error) {
 		beta, err := p.Get("beta")
@@ -275,7 +275,7 @@ func (c *fitBench) svr(j judge) contest {
 	return k
 }
 
-// allRows returns m as a function with one coefficient for each sample. It is 0 except for support vectors.
+// allRows returns m as a function with a coefficient for each sample, which is 0 unless it is a support vector.
 func (s *synthetic) allRows(m *learners.SupportModel) (function, error) {
 	beta, values := make([]float64, s.x.Rows), m.Beta()
 	support, _ := m.Trace()

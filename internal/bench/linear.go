@@ -19,8 +19,8 @@ import (
 // 0. Each implementation uses the largest of its tolerances for which the excess is within this limit.
 const linearLimit = 1e-6
 
-// atEqualObjective returns w with a first run that tries tolerances in decreasing order, by the argument set,
-// until the residual is at most linearLimit. Later runs use the last of these tolerances.
+// atEqualObjective returns w with another function Run. The first call of Run fits with decreasing tolerances, which
+// it passes to set, until the residual is at most linearLimit. Later calls use the last of these tolerances.
 func (w competitor) atEqualObjective(set func(tol float64), residual func(function) (float64, error)) competitor {
 	fit, duration, result := w.Run, w.Took, w.result
 	var last time.Duration
@@ -214,8 +214,8 @@ func (c *fitBench) linearRidge(n int) (contest, judge, error) {
 	return k, j, nil
 }
 
-// lasso returns the contest of a path of 100 penalties without intercept. As in glmnet, the path begins at the
-// smallest penalty for which all weights are 0, and ends at a thousandth, or a hundredth if n < d.
+// lasso returns the contest of a path of 100 penalties without intercept. As in glmnet, the path begins at the smallest
+// penalty for which all weights are 0, and ends at a thousandth of this penalty, or at a hundredth if n < d.
 func (c *fitBench) lasso(n int) (contest, judge, error) {
 	p := &linearProblem{judge: c.judge(newLinear(n, c.Features, false))}
 	ratio := 1e-3

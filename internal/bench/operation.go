@@ -24,7 +24,7 @@ func productLimit[T backend.Float](n, d int) float64 {
 	return (20*math.Sqrt(float64(n)) + 2*(float64(d)+12)) * roundoff[T]()
 }
 
-// entry creates the entry of an operation, whose result the judge checks: a product with K, or the residual.
+// entry creates the entry of an operation. The judge checks a product with K or, for "fit" and "factor", the residual.
 func (o *operand[T]) entry(operation string, residualLimit, productLimit float64) (e Entry, err error) {
 	n, mem := o.x.Rows, placer[T]{q: o.q}
 	e.Close = mem.free

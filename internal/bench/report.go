@@ -85,7 +85,7 @@ func fitReport(r *Result, p *Report) {
 	p.add(r.tables("n", metric(rmseMetric, ""), "error on rows held out (RMSE)", figures)...)
 }
 
-// devicesReport adds tables of the times with the fastest device at each n.
+// devicesReport adds tables of the times, with a column that names the fastest implementation at each n.
 func devicesReport(r *Result, p *Report) {
 	p.Title = "Devices"
 	anyRun := func(*Run) bool { return true }

@@ -81,7 +81,7 @@ func newProblem[T backend.Float](r routine, n int) *problem[T] {
 			p.a.Row(i)[i] = 1
 		}
 	case "potrf":
-		// The elements of C − I have the variance 1/(16n), so that its norm is about 1/2 for large n (Wigner).
+		// The elements of C − I have the variance 1/(16n), so that the norm of C − I is about 1/2 (Wigner).
 		p.input = random(n, n, math.Sqrt(3/(16*float64(n))))
 		for i := range n {
 			p.input.Row(i)[i] = 1
@@ -111,8 +111,8 @@ type reference[T backend.Float] struct {
 	limit float64         // maximum relative difference from want
 }
 
-// check returns the relative difference of got from the reference, in Frobenius norms, of the lower triangles if
-// triangle is set. The first result becomes the reference with the limit bound(), and check returns nil.
+// check returns the relative difference of got from the reference in the Frobenius norm. If triangle is set, only
+// lower triangles are compared. For the first result, which becomes the reference with limit bound(), it returns nil.
 func (r *reference[T]) check(got backend.Host[T], triangle bool, bound func() float64) *Check {
 	var empty backend.Host[T]
 	if r.want.Data == nil {

@@ -146,7 +146,7 @@ func TestPauseLiesBeforeEachTiming(t *testing.T) {
 	}
 }
 
-// TestShareOfTheCeiling checks that the ceiling is the highest rate of all timings of the limiter.
+// TestShareOfTheCeiling checks that the ceiling is the highest rate of all timings of the entry that Limiter names.
 func TestShareOfTheCeiling(t *testing.T) {
 	var log []string
 	a := script{"a", durations(8 * ms)}.entry(&log)

@@ -89,7 +89,7 @@ func runSeconds(value any) (float64, error) {
 	return 0, errors.New(`"seconds" must be a number > 0, or an object with such a number as "total"`)
 }
 
-// runCase returns the parameters of an object's case, with the number of centers if it is below the number of rows.
+// runCase returns the parameters of a program's JSON object and, as "functions", the number of centers in its facts.
 func runCase(object map[string]any) Case {
 	var c Case
 	for _, name := range runParams {

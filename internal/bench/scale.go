@@ -18,9 +18,9 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// ScaleKind measures time, memory, residual and prediction error of each solver as functions of n, and also of M
-// for solvers with M functions, up to the memory budget. A solver that exceeds the memory or the time limit is
-// skipped, with the reason.
+// ScaleKind measures time, memory, residual and prediction error of each solver as functions of the number n of
+// samples, and of M for solvers with M centers or random features. A solver that exceeds the memory or the time limit
+// is skipped, with the reason.
 const ScaleKind = "scale"
 
 // A scaled describes a solver of a scale benchmark.
@@ -28,7 +28,7 @@ type scaled struct {
 	name    string
 	formula string // number of operations as a function of the sizes
 	memory  string // number of stored elements as a function of the sizes
-	m       bool   // whether the solver has M functions
+	m       bool   // whether the solver has M centers or random features
 }
 
 var scaleds = []scaled{
@@ -41,7 +41,7 @@ var scaleds = []scaled{
 	{name: "fourier", formula: "nM² + M³", memory: "M²", m: true},
 }
 
-// scaledNames lists the solvers: exact solvers first, then solvers with M functions.
+// scaledNames lists the solvers: exact solvers first, then solvers with M centers or random features.
 func scaledNames() []string {
 	var names []string
 	for _, s := range scaleds {

@@ -56,7 +56,7 @@ func TestScale(t *testing.T) {
 				continue
 			}
 			timed++
-			// The number for cg may grow faster than the third power, because its rank also grows with n.
+			// The operations of cg may grow faster than n³, because the rank of its preconditioner also grows.
 			if flops < 0.5 || flops > 3 && e.Name != "cg" || r.exponent(e.Name, parameter, secondsQuantity) == 0 || r.exponent(e.Name, parameter, metric(bytesMetric, "")) <= 0 || r.exponent(e.Name, parameter, metric(plannedMetric, "")) <= 0 {
 				t.Errorf("%s over %s: operations %g", e.Name, parameter, flops)
 			}

@@ -12,8 +12,8 @@ import (
 // residentMetric is the growth of the process's resident memory during the first fit, in bytes.
 const residentMetric = "resident_bytes"
 
-// exponent returns a in q ≈ c·x^a for a parameter x of the cases, by least squares of logarithms of an
-// implementation's runs. It returns 0 for fewer than three sizes with a positive value.
+// exponent fits c·x^a to the values of q in the runs of an implementation, by least squares of the logarithms, where x
+// is the given parameter of the cases. It returns a, or 0 if fewer than three sizes have a positive value.
 func (r *Result) exponent(name, parameter string, q quantity) float64 {
 	var x, y []float64
 	for _, c := range r.filter(sweep, parameter).Cells {

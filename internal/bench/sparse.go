@@ -142,7 +142,7 @@ func converted64[I int | int32](v []I) []float64 {
 	return out
 }
 
-// values returns f(x_i) − b of all samples, and ‖f‖².
+// values returns f(x_i) without the intercept for all samples, and ‖f‖².
 func (p *sparseProblem) values(f function) (values []float64, square float64, err error) {
 	values = make([]float64, p.x.Rows)
 	if w := f.linear; w.Data != nil {
@@ -177,7 +177,7 @@ func (p *sparseProblem) values(f function) (values []float64, square float64, er
 	return values, floats.Dot(f.coef, values), err
 }
 
-// hinge returns (F − F*)/F(0) for F = ½‖f‖² + Σ max(0, 1 − y_i(f(x_i) + b)) and the lower bound F* of the minimum.
+// hinge returns (F − F*)/F(0) for F = ½‖f‖² + Σ max(0, 1 − y_i(f(x_i) + b)), the intercept b and a lower bound F* of F.
 func (p *sparseProblem) hinge(f function) (float64, error) {
 	values, square, err := p.values(f)
 	value := square / 2
@@ -207,13 +207,13 @@ func (p *sparseProblem) dual(beta []float64) (float64, error) {
 	return floats.Norm(beta, 1) - square/2, nil
 }
 
-// logloss returns (F − F*)/F(0) for F = ½‖w‖² + Σ ln(1 + exp(−y_i wᵀx_i)).
+// logloss returns (F − F*)/F(0) for F = ½‖w‖² + Σ ln(1 + exp(−y_i wᵀx_i)) and the lower bound F* of the minimum.
 func (p *sparseProblem) logloss(f function) (float64, error) {
 	value, _, err := p.logistic(f)
 	return (value - p.lower) / (float64(len(p.y)) * math.Ln2), err
 }
 
-// logistic returns F, the objective of logloss, and the lower bound F − ½‖∇F‖² on its minimum.
+// logistic returns the objective F that logloss defines, and the lower bound F − ½‖∇F‖² of its minimum.
 func (p *sparseProblem) logistic(f function) (value, lower float64, err error) {
 	values, square, err := p.values(f)
 	if err != nil {
@@ -242,7 +242,7 @@ func (p *sparseProblem) ridge(f function) (float64, error) {
 	return floats.Distance(values, p.y, 2) / floats.Norm(p.y, 2), nil
 }
 
-// beta returns the coefficients of a machine of two classes, one for each sample.
+// beta returns the coefficients of a support vector machine for two classes, one for each sample.
 func (p *sparseProblem) beta(m *learners.SVCModel) ([]float64, error) {
 	s := m.State()
 	starts, columns, values, coef := s.Arrays["points.starts"].Data, s.Arrays["points.columns"].Data, s.Arrays["points.values"].Data, s.Arrays["coef"].Data
@@ -400,7 +400,8 @@ func (c *fitBench) sparseSVC(p *sparseProblem, k contest) ([]Entry, error) {
 	})
 }
 
-// compete returns the entries of Mercer and of the libraries in names, two for a library if second returns ok.
+// compete returns the entries of Mercer and of the libraries in names. If second returns ok for a library, compete
+// adds an entry of the library with the other results of second.
 func (c *fitBench) compete(j judge, k contest, names []string, second func(Peer) (name string, k contest, ok bool)) ([]Entry, error) {
 	var list []competitor
 	for _, d := range c.devices {

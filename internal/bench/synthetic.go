@@ -11,7 +11,7 @@ import (
 )
 
 // synthetic is the data of the benchmarks of fits: X ~ N(0, I) with d features, and y = sin(Xw) + noise, where
-// w ~ N(0, I/d) and the noise has standard deviation 0.1. The kernel is Gaussian with 2σ² = 2d.
+// w ~ N(0, I/d) and the noise has standard deviation 0.1. The kernel is Gaussian with σ = √d.
 type synthetic struct {
 	x, y         backend.Host[float64] // samples, n×d, and targets, n×1
 	testX, testY backend.Host[float64] // held-out rows; their targets have no noise

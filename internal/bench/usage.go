@@ -59,7 +59,7 @@ func processTicks(pid string) (ticks float64) {
 	return ticks
 }
 
-// parseUsage reads the first line of /proc/stat. The time user already includes the times after steal.
+// parseUsage reads the first line of /proc/stat. It ignores guest and guest_nice, which user and nice include.
 func parseUsage(stat string) (u usage, ok bool) {
 	line, _, _ := strings.Cut(stat, "\n")
 	words := strings.Fields(line)

@@ -7,8 +7,7 @@ import (
 )
 
 // Args holds the arguments of a device function, packed as C aligns them, for any number of launches: the driver
-// copies the arguments before Launch returns. NewArgs makes Args that do not move, because the driver gets
-// addresses inside.
+// copies the arguments before Launch returns. Use NewArgs to make Args, because the driver gets their address.
 type Args struct {
 	buf   [4096]byte
 	size  uintptr

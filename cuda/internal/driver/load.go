@@ -76,9 +76,9 @@ func (l loader) caller() func(s *Symbol, args ...uintptr) int32 {
 	return func(s *Symbol, args ...uintptr) int32 { return int32(l.call(s.addr, args...)) }
 }
 
-// openFirst opens a file in the first of the folders where this succeeds. The folder "" means the system's loader,
-// and the folder of MERCER_CUDA_LIBDIR is tried before all folders. If the file cannot be opened, openFirst opens
-// its dependencies, if possible from the same folder, and tries again. The error lists every path that was tried.
+// openFirst tries to open the file in each folder, in order, until it succeeds. The folder "" means the system's
+// loader. The folder of MERCER_CUDA_LIBDIR comes first. If the file cannot be opened, openFirst opens the
+// dependencies, if possible from the same folder, and tries again. The error lists every path that was tried.
 func (l loader) openFirst(file string, dependencies, folders []string) (handle uintptr, path string, err error) {
 	if dir := l.env(EnvLibraries); dir != "" {
 		folders = append([]string{dir}, folders...)
