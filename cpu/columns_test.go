@@ -70,8 +70,8 @@ func TestColumns(t *testing.T) {
 				}
 				for i := range n {
 					for j := range m {
-						// Each sum has at most 3·4 terms ≤ 2π, with three roundings of angles ≤ 2π·8. A product of
-						// kernels or a derivative has less than 8 times the error of a sum.
+						// Each sum has at most 3·4 terms ≤ 2π. Each angle is at most 2π·8 and has three roundings. A
+						// product of kernels or a derivative has less than 8 times the error of a sum.
 						const terms, angle = 12, 2 * math.Pi * 8
 						tol := 8 * terms * 2 * math.Pi * (3*angle + terms + 8) * 0x1p-53
 						if want := kernels.Eval(k, x.Row(i), z.Row(j)); !(math.Abs(got.Row(i)[j]-want) <= tol) {

@@ -60,7 +60,7 @@ const (
 	denseFraction = 0.2
 )
 
-// windowFor returns a number of rows for which there are, if possible, about as many lists as stored elements.
+// windowFor returns a number of rows of a window for which, if possible, a list has about one element on average.
 func windowFor(rows, cols, nnz int) int {
 	size := math.MaxInt
 	if nnz > 0 {

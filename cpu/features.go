@@ -64,7 +64,7 @@ func (g *gram[T]) onePoint(stat kernels.Stat) filler[T] {
 	}
 }
 
-// entries returns a filler for kernels.Precomputed, whose points contain the values of the kernel.
+// entries returns a filler that reads the values of kernels.Precomputed from the points.
 func (g *gram[T]) entries() filler[T] {
 	d := g.x.cols
 	number := func(v T) int { return kernels.PrecomputedIndex(float64(v), d) }

@@ -172,8 +172,8 @@ func (q *queue[T]) encode(s *scratch[T], h *fixedMatrix[T], i, j int, values []T
 	}
 }
 
-// fixedColumns is the number of columns of B that are multiplied while the codes are read once from memory. For
-// more than two columns, the codes of fixedSpan columns of the matrix stay in the first-level cache.
+// fixedColumns is the number of columns of B that are multiplied in one pass over the codes. For more than two
+// columns, the codes are processed in groups of fixedSpan columns, which fit in the first-level cache.
 const (
 	fixedColumns = 16
 	fixedSpan    = 512
@@ -248,8 +248,8 @@ func (q *queue[T]) symvFixed(alpha T, h *fixedMatrix[T], b view[T], beta T, c vi
 	}
 }
 
-// addPanel adds the products of columns of v and the panel P of codes that begins at row i to sums, and the
-// products of Pᵀ and rows i … i+CodeRows−1 of v to x. The columns of v and of x are ld elements apart.
+// addPanel multiplies by the panel P of codes that begins at row i. It adds P·v to sums, and it adds the product of
+// Pᵀ and rows i … i+CodeRows−1 of v to x. The columns of v and of x are ld elements apart.
 func (q *queue[T]) addPanel(s *scratch[T], h *fixedMatrix[T], i int, v []T, ld int, x, sums []T, cols int) {
 	u := q.engine.ukr
 	chunks, span := i/ukr.CodeSpan+1, fixedSpan/ukr.CodeSpan

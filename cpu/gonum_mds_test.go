@@ -12,10 +12,10 @@ import (
 	"gonum.org/v1/gonum/stat/mds"
 )
 
-// TestTorgersonScalingDiffersByRounding shows why gonum's TestTorgersonScaling fails with Mercer's BLAS: the
-// result has one more column if rounding errors make the eigenvalue 0 of −½J(D∘D)J positive, where J = I − 11ᵀ/n.
-// For 50 permutations of the points, both numbers of columns must occur with either BLAS, and all eigenvalues
-// agree up to rounding errors.
+// TestTorgersonScalingDiffersByRounding shows why gonum's TestTorgersonScaling fails with Mercer's BLAS. Let D be the
+// matrix of distances and J = I − 11ᵀ/n. The result has one more column if rounding errors make the eigenvalue 0 of
+// −½J(D∘D)J positive. For 50 permutations of the points, each BLAS must sometimes add this column and sometimes not,
+// and all eigenvalues must agree up to rounding errors.
 func TestTorgersonScalingDiffersByRounding(t *testing.T) {
 	const n, maxDistance = 21, 4000.0
 	r := rand.New(rand.NewPCG(5, 0))

@@ -217,7 +217,8 @@ func (g *gram[T]) tile(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, ro
 	}
 }
 
-// spanLength is the approximate number of elements for which the stack of a program fits in the first-level cache.
+// spanLength is about the number of kernel values that one run of a program computes. The stack of the program then
+// fits in the first-level cache.
 const spanLength = 1024
 
 // For at most maxDirectPoints rows of X, the direct micro-kernel is faster than whole register tiles.
@@ -431,7 +432,7 @@ func (g *gram[T]) distances(s *scratch[T], st pairwise[T], row []T, bx, bz packe
 	}
 }
 
-// gaussians replaces a row of xᵀz by exp(factor·‖x−z‖²), with the results of distances followed by Exp.
+// gaussians replaces a row of inner products xᵀz by the values of the Gaussian kernel.
 func (g *gram[T]) gaussians(s *scratch[T], st pairwise[T], row []T, bx, bz packedPoints[T], i0, j0, i, j, cols int) {
 	u := g.q.engine.ukr
 	s.span = ukr.Span[T]{X: &row[0], Y: &bz.norms[j], N: len(row), A: bx.norms[i], B: canceled, C: inRange[T](g.prog.Code[1].A)}

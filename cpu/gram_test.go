@@ -38,7 +38,7 @@ func TestGramBlocks(t *testing.T) {
 		wrap := b.(backend.Wrapper[float64]).Wrap
 		byTriangle, byFullGram, byStoredGram, gram := backend.NewHost[float64](n, columns), backend.NewHost[float64](n, columns), backend.NewHost[float64](n, columns), backend.NewHost[float64](n, n)
 		X, V := wrap(x), wrap(v)
-		// A sync.Pool drops its contents when garbage is collected, and holds memory for each thread of Go.
+		// A sync.Pool drops its contents when garbage is collected, and has separate contents for each processor.
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 		defer debug.SetGCPercent(debug.SetGCPercent(-1))
 		var before, after runtime.MemStats
@@ -56,7 +56,7 @@ func TestGramBlocks(t *testing.T) {
 		if err := b.Sync(); err != nil {
 			t.Fatal(err)
 		}
-		// Each sum has n terms k·v with k ≤ 1, and a distance has 2d roundings of values of about 1.
+		// The bound allows for n roundings of a sum of terms k·v with k ≤ 1, and for 2d roundings of each distance.
 		for i := range n {
 			for j := range columns {
 				bound := 0.0

@@ -46,8 +46,8 @@ func (q *queue[T]) GramMulRoundings(m, t int) int {
 	if q.engine.device.tier.Name != "generic" {
 		lanes = q.engine.ukr.NR / 2 // a vector has NR/2 lanes; each lane sums a part of a row of the tile
 	}
-	// The tail of a row may be summed in shorter vectors, and finally the lanes are added: at most two roundings
-	// for each halving of a vector. The last tile of a block may be narrower than the others.
+	// The last elements of a row may be summed in shorter vectors, and then the lanes are added. Each of the two
+	// adds at most one rounding per halving of the vector. The last tile of a block may be narrower than the others.
 	return 1 + panels(min(m, tileCols), lanes) + 2*bits.Len(uint(lanes)) + panels(m, tileCols) + 2*blocks
 }
 

@@ -24,7 +24,7 @@ func (g *gram[T]) useIntegers() *gram[T] {
 	for i := range g.stats {
 		st := &g.stats[i]
 		p := &g.packs[st.packing]
-		// Products of integers are twice as fast as in float32, and four times as fast as in float64.
+		// Integer products take 1/2 of the time in float32, and 1/4 of the time in float64, but do not omit zeros.
 		if !st.product || p.scale != nil || p.freqs != nil || p.sparse && p.keptFraction < 2/float64(unsafe.Sizeof(step)) {
 			continue
 		}
@@ -69,8 +69,8 @@ func (q *queue[T]) commonStep(x, z *matrix[T]) T {
 }
 
 // stepOf returns the greatest common divisor of the features of some rows of m, by Euclid's algorithm. It returns
-// 0 if a feature is not finite or is more than `multiple` times the divisor: in float32, rounding errors would
-// hide such a divisor.
+// 0 if a feature is not finite or is more than 2¹⁵ − 1 times the divisor (2¹⁰ times in float32, because of rounding
+// errors).
 func stepOf[T backend.Float](m *matrix[T]) T {
 	const samples = 16
 	multiple := float64(math.MaxInt16)

@@ -72,8 +72,8 @@ func testCommonStep[T backend.Float](t *testing.T, q *queue[T]) {
 	}
 }
 
-// TestGramOfIntegers checks that sums over KC pairs of integers are exact: inner products and Gaussian kernels may
-// only have the errors that follow from rounding the additions of these sums.
+// TestGramOfIntegers checks that sums over KC pairs of integers are exact. The errors of inner products and Gaussian
+// kernels must be at most those of adding these sums in floating point.
 func TestGramOfIntegers(t *testing.T) {
 	for _, tier := range ukr.Tiers() {
 		if tier.Missing() != "" || tier.Pairs == 0 {
@@ -131,7 +131,7 @@ func testGramOfIntegers[T backend.Float](t *testing.T, q *queue[T], u float64) {
 				kernel kernels.Kernel
 				want   func(dot, xx, zz float64) (value, tol float64)
 			}{
-				// Rounding errors: of the step, its square, the product, and one addition per KC pairs.
+				// There are rounding errors of the step, its square, the product, and one addition for each KC pairs.
 				"linear": {kernels.Linear{}, func(dot, xx, zz float64) (float64, float64) {
 					return dot * step * step, (8 + float64(d/1024)) * u * step * step * math.Sqrt(xx*zz)
 				}},

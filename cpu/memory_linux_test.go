@@ -42,7 +42,7 @@ func TestFreeReturnsMemoryToTheSystem(t *testing.T) {
 	m.Free()
 	after := resident()
 	t.Logf("%.0f bytes resident before Free, %.0f after, of a matrix of %d", before, after, size)
-	// The bound allows for huge pages only partly in the matrix, and for other memory that the process allocates.
+	// The bound allows for huge pages that are only partly in the matrix, and for other memory of the process.
 	if freed := before - after; freed < size-2*(2<<20) {
 		t.Errorf("Free returned %.0f bytes of a matrix of %d", freed, size)
 	}

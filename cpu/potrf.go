@@ -53,9 +53,9 @@ func (q *queue[T]) potrf(ul backend.Uplo, a view[T]) error {
 	return err
 }
 
-// potrfBlock returns the width of a block column: an eighth of the order of a large matrix, so that there is other
-// work beside the look-ahead, and a quarter of the order of a small matrix. The fastest widths were 192 for
-// n = 512, 256 for 1024 and 2048, and 512 for 4096 (float64, two workers, AMD EPYC of family 25, November 2026).
+// potrfBlock returns the width of a block column: an eighth of the order of a large matrix and a quarter of the order
+// of a small matrix. The fastest widths were 192 for n = 512, 256 for 1024 and 2048, and 512 for 4096 (float64, two
+// workers, AMD EPYC of family 25, November 2026).
 func potrfBlock(n, kc int) int {
 	return max(12*potrfUnit, min(n/4, kc/2), min(n/8, kc)) / potrfUnit * potrfUnit
 }

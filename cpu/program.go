@@ -113,7 +113,7 @@ func (g *gram[T]) instruction(pc int) kernels.Instr {
 	return kernels.Instr{Op: kernels.Load}
 }
 
-// onlyLoad reports whether no instruction after pc loads the same statistic, which may then be overwritten.
+// onlyLoad reports whether no instruction after pc loads the statistic that the instruction at pc loads.
 func (g *gram[T]) onlyLoad(pc int) bool {
 	for _, in := range g.prog.Code[pc+1:] {
 		if in.Op == kernels.Load && in.Arg == g.prog.Code[pc].Arg {

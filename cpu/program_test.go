@@ -59,8 +59,8 @@ func testProgramOperations[T backend.Float](t *testing.T, k *ukr.Kernels[T]) {
 			x := append([]T{}, stats...)
 			for i, got := range g.run(&scratch[T]{}, stack, stats, 0, n, n) {
 				want := p.Run([]float64{float64(x[i])})
-				// Rounding the sum t = ½x + 1 ≤ 3 changes a function f by at most 3u·max(1, |f(t)|). At most two
-				// functions, a product and an affine operation follow, each with a small number of roundings.
+				// Rounding ½x + 1 ≤ 3 changes each function by at most 3u·max(1, |value|). There are at most two
+				// functions, one product and one affine operation, and each has a small number of roundings.
 				if tol := u * (2*3 + 16) * max(1, math.Abs(want)); !(math.Abs(float64(got)-want) <= tol) {
 					t.Errorf("%+v of %v is %v, want %v: off by %g, allowed %g", code, x[i], got, want, math.Abs(float64(got)-want), tol)
 				}

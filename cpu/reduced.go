@@ -22,13 +22,13 @@ import (
 // reducedBlock is the width nb of a block column. It is a variable so that tests can reduce it.
 var reducedBlock = 256
 
-// roundedNorm is ‖l_i‖ divided by the step to which row l_i is rounded. No element exceeds the
-// norm, so that the rounded integers are below 2¹⁵.
+// roundedNorm is the Euclidean norm of a row of L divided by the quantization step of the row. Because no element
+// of a row exceeds the norm, the rounded integers are below 2¹⁵.
 const roundedNorm = 1<<15 - 64
 
-// reducedDiagonal is the lower limit for the diagonal elements of A, which are the squared norms of the rows of L.
-// Squares below 2⁻¹⁵⁰ underflow in float32. In a row of a block column, these squares sum to less than 2⁻⁴⁶ of the
-// limit. The product of the quantization steps of two rows is a normal number.
+// reducedDiagonal is a lower limit for the diagonal elements of A. Above it, the product of the quantization steps
+// of two rows of L does not underflow. The squares of the elements of a row that underflow in float32, below 2⁻¹⁵⁰,
+// sum to less than 2⁻⁴⁶ of the diagonal element.
 const reducedDiagonal = 0x1p-96
 
 // ReducedUnit returns an estimate of the error of the elements of LLᵀ relative to A's diagonal. The measured root
@@ -56,7 +56,7 @@ func (q *queue[T]) PotrfPackedReduced(a backend.Packed[T]) error {
 	return err
 }
 
-// potrfReduced factors A₁₁ and A₂₁ as one trapezoid, which also updates A₂₂, and then factors A₂₂.
+// potrfReduced first factors the trapezoid of A₁₁ and A₂₁ and subtracts L₂₁L₂₁ᵀ from A₂₂. It then factors A₂₂.
 func (q *queue[T]) potrfReduced(p *packedMatrix[T]) error {
 	r := reducedFactor[T]{queue: q}
 	smallest := math.Inf(1)
@@ -84,8 +84,8 @@ type reducedFactor[T backend.Float] struct {
 	mean float64 // mean absolute value of A's diagonal
 }
 
-// factor factors the lower trapezoid a like potrf, and subtracts LLᵀ from the lower triangle of the view corner to
-// the right of a, where L consists of the rows of the factor beside corner.
+// factor factors the lower trapezoid a like potrf. It also subtracts L₂L₂ᵀ from the lower triangle of corner, where L₂
+// consists of the rows of the factor below its triangle.
 func (r *reducedFactor[T]) factor(a, corner view[T]) error {
 	// The first block column often has to be multiplied in float32, so it is narrower.
 	w := min(reducedBlock/2, a.cols)
@@ -141,8 +141,8 @@ func (r *reducedFactor[T]) factorNext(q *queue[T], a view[T], first int) (blockN
 // round rounds the rows of a block column of L in place, and also returns them as integers with steps. The
 // function free releases the memory of the integers.
 //
-// The norm of the change D L₁₁ᵀ of A is proportional to ‖L₁₁‖ ≤ √blockNorm and to the largest norm of a row. If the
-// product √blockNorm times this norm exceeds r.mean, round returns the unrounded rows as floats without steps.
+// The norm of the change D L₁₁ᵀ of A is proportional to ‖L₁₁‖ ≤ √blockNorm and to the largest norm of a row. If
+// √blockNorm times the largest norm of a row exceeds r.mean, round returns the unrounded rows as floats without steps.
 func (r *reducedFactor[T]) round(a view[T], blockNorm float64) (rounded roundedRows[T], free func()) {
 	steps := make([]T, a.rows+2*r.engine.ukr.NR) // padded to whole panels
 	r.strips(a, false, func(s *scratch[T], i int, row []T) {

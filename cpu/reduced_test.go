@@ -48,9 +48,9 @@ func forEachReducedTier(t *testing.T, f func(t *testing.T, q *queue[float32])) {
 	}
 }
 
-// TestReducedFactor checks that LLᵀ equals A up to rounding. In a block column of width nb, element (i, j) of LLᵀ
-// has an error of at most √nb·2⁻¹⁶‖l_i‖‖l_j‖, where l_i is row i of L. For independent rounding errors, its root
-// mean square is at most 2⁻¹⁵‖l_i‖‖l_j‖/√12. The rounding errors of float32 are added.
+// TestReducedFactor compares LLᵀ with A. Let l_i be row i of L and nb the width of a block column. Rounding L to 16
+// bits changes element (i, j) of LLᵀ by at most √nb·2⁻¹⁶‖l_i‖‖l_j‖. The root mean square of these changes is at most
+// 2⁻¹⁵‖l_i‖‖l_j‖/√12 if the rounding errors are independent. Both limits also allow for rounding to float32.
 func TestReducedFactor(t *testing.T) {
 	forEachReducedTier(t, func(t *testing.T, q *queue[float32]) {
 		for _, block := range []int{16, 256} {

@@ -12,7 +12,7 @@ import (
 )
 
 // TestGramOfPointsWithZeros compares Gram matrices of points with many zeros, and their products with V, with the
-// definition: for incomplete groups of rows, features that are always or never 0, equal points, NaN and Inf.
+// definition. Some features are always or never 0, some points are equal, and some features are NaN or Inf.
 func TestGramOfPointsWithZeros(t *testing.T) {
 	const seed, n, d, width = 53, 391, 70, 3
 	t.Logf("seed %d", seed)

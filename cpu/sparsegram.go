@@ -27,11 +27,11 @@ import (
 // takes Σ c_j² multiply-adds, or half as many if Z is X. Columns stored by more than the fraction denseFraction of
 // the rows are multiplied in dense form by the micro-kernel instead.
 //
-// For points x and z close to each other, all these statistics except xᵀz suffer from cancellation. Let n_x and
-// n_z be the first and the second sum, and let γ bound the relative error of as many roundings as there are terms.
-// All partial sums are at most 3 (n_x + n_z), and the error is at most 4γ (n_x + n_z). Values below
-// (n_x + n_z)/1024 are computed again from the differences, so that the error is at most 2¹²γ of the value itself.
-// Points whose features are not finite, or negative for χ², are always summed by the definition.
+// For points x and z close to each other, all these statistics except xᵀz suffer from cancellation. Let n_x and n_z
+// be the first and the second sum, and let γ be a bound on the relative error of a sum of positive terms. The error
+// of the statistic is at most 4γ(n_x + n_z). Values below (n_x + n_z)/1024 are computed again from the differences,
+// so that every value has a relative error of at most 2¹²γ. Points whose features are not finite, or negative for χ²,
+// are always summed by the definition.
 
 // minDenseRows is the minimum number of rows of X for which making the dense form of columns saves time.
 const minDenseRows = 16
@@ -106,7 +106,7 @@ func (q *queue[T]) denseColumns(x backend.CSR[T], columns, position []int32) *ma
 	return m
 }
 
-// otherColumns returns a copy of x with scaled values. It omits the columns in dense form: position[c] ≥ 0.
+// otherColumns returns a copy of x with scaled values, without each column c in dense form, for which position[c] ≥ 0.
 func otherColumns[T backend.Float](x backend.CSR[T], position []int32, scale []float64) backend.CSR[T] {
 	if position == nil && scale == nil {
 		return x
@@ -210,7 +210,7 @@ func (l *lists[T]) scaled(scale []float64) []T {
 	return values
 }
 
-// sizes returns Σ_p f(x_p, 0) for each row, over the columns that are not in dense form.
+// sizes returns for each row x the sum of the terms f(x_p, 0) of the statistic, over the columns p not in dense form.
 func (o *commonTerms[T]) sizes(x *sparseMatrix[T], position []int32) []T {
 	sizes := make([]T, x.csr.Rows)
 	square, rowSums := o.stat.Kind == kernels.SqDist, x.lists.sums
@@ -337,8 +337,8 @@ func addChi2[T backend.Float](out []T, offset int, rows []uint16, z []T, x T) {
 	}
 }
 
-// sparsePacked implements GramPacked for sparse points. A tile, which begins at the first row of a window, may
-// cross column n1, where the two parts of packed storage meet.
+// sparsePacked implements GramPacked for sparse points. A tile may cross column n1, where the two parts of packed
+// storage meet.
 func (q *queue[T]) sparsePacked(p *packedMatrix[T], k kernels.Kernel, x *sparseMatrix[T]) {
 	n := x.csr.Rows
 	g := q.newSparseGram(k, x, x)

@@ -12,7 +12,7 @@ import (
 // once, and a symmetric matrix only in one triangle. Several rows are processed together, so that the vectors are
 // read once for all these rows. The order of the additions depends only on the shape and the row stride.
 
-// thinColumns is the largest number of columns of B for which A B is computed in this way. With
+// thinColumns is the largest number of columns of B for which the functions of this file compute A B. With
 // more columns, packing A takes less time than reading A once for each column.
 const thinColumns = 4
 
@@ -161,8 +161,8 @@ func (e *engine[T]) symvRows(s *scratch[T], ul backend.Uplo, a view[T], i, count
 	e.symvCorner(ul, a, i, end, x, sum)
 }
 
-// besideDiagonal divides the rows i … end−1 of a triangle, where end ≤ i + count, into the diagonal
-// block and the columns from … to−1 beside it. It returns end, from and to.
+// besideDiagonal divides rows i … end−1 of a triangle, where end ≤ i + count, into the diagonal block and
+// the columns beside it, which are the columns c with from ≤ c < to.
 func besideDiagonal[T backend.Float](ul backend.Uplo, a view[T], i, count int) (end, from, to int) {
 	end = min(i+count, a.rows)
 	if ul == backend.Upper {
@@ -171,7 +171,7 @@ func besideDiagonal[T backend.Float](ul backend.Uplo, a view[T], i, count int) (
 	return end, 0, min(i, a.cols)
 }
 
-// symvBeside is symvRows for the columns from … to−1 beside the diagonal block.
+// symvBeside is symvRows for columns beside the diagonal block: the columns c with from ≤ c < to.
 func (e *engine[T]) symvBeside(s *scratch[T], a view[T], i, end, from, to int, x, sum []T) {
 	beside := func(from, to int) {
 		if from < to {
@@ -246,7 +246,7 @@ func (q *queue[T]) gemv(alpha T, a, b view[T], beta T, c view[T]) {
 	e := q.engine
 	x, freeX := columnsOf(b, e.shared)
 	defer freeX()
-	// flops is at least the number of bytes of A, because reading a large A takes longer than waking a worker.
+	// Count at least one operation for each byte of A, because reading a large A takes longer than waking a worker.
 	flops := max(flop.Gemm(a.rows, len(x), a.cols), float64(a.rows)*float64(a.cols)*float64(unsafe.Sizeof(alpha)))
 	if a.cs == 1 {
 		q.chunks(a.rows, thinRows, flops, func(s *scratch[T], first, count int) {

@@ -67,7 +67,8 @@ func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	})
 }
 
-// multiplyTriangle multiplies a packed strip of columns, in, by α times a packed triangle and stores the result in out.
+// multiplyTriangle computes α L B for a packed triangle L and a packed strip B of columns, the slice in, and stores the
+// result in the slice out.
 func (e *engine[T]) multiplyTriangle(s *scratch[T], alpha T, triangle, in, out []T, steps int) {
 	mr, nr := e.ukr.MR, e.ukr.NR
 	offset := 0

@@ -40,8 +40,7 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 		q.trsv(isLower, unit, alpha, a, b)
 		return
 	}
-	// One call of solveBlock solves with a triangle of order up to KC, which avoids packing B for a product
-	// (n = 384, two workers: 83 GFLOP/s, and 70 in blocks; float64, AMD EPYC of family 25, November 2026).
+	// For a triangle of order up to KC, one call of solveBlock is faster than two calls and a product.
 	n, kc := b.rows, q.engine.block.kc
 	if n > kc {
 		kc /= 2
@@ -108,7 +107,7 @@ func (q *queue[T]) directBlock(kernel func(*ukr.Direct[T]), isLower, unit bool, 
 	return true
 }
 
-// trsmStrips is the number of panels of right-hand sides for which a worker reads a panel of the triangle once.
+// trsmStrips is the number of panels of right-hand sides that a worker solves in one pass over the triangle.
 const trsmStrips = 4
 
 // substitute solves for the right-hand sides x with a packed triangle. x has at most trsmStrips panels of columns.

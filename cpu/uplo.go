@@ -84,10 +84,9 @@ func evenGrid(m, n, mc, tn int) grid {
 	return cutRows(m, n, tn, func(int) int { return mc })
 }
 
-// newGrid divides a part of C into tasks of a product, if possible at least four tasks for each worker. It first
-// halves the rows of a task repeatedly, and then the columns, down to the blocking parameter KC. The numbers of
-// rows of the last tasks decrease, so that the workers finish at about the same time. Every block begins at the
-// edge of a register tile, so that the rounding of an element does not depend on the grid.
+// newGrid divides a part of C into tasks of a product, if possible at least four tasks for each worker. The last
+// tasks have fewer rows, so that the workers finish at about the same time. Every block begins at the edge of a
+// register tile, so that the rounding of an element does not depend on the grid.
 func newGrid(m, n int, size blocking, threads int) grid {
 	mc, tn := min(size.mc, panels(m, size.mr)*size.mr), panels(n, size.nr)*size.nr
 	tooFewTasks := func() bool { return threads > 1 && panels(m, mc)*panels(n, tn) < 4*threads }

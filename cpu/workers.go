@@ -35,7 +35,7 @@ func parallel(threads, n int, work func(tasks iter.Seq[int])) {
 	j.idle = make(chan struct{})
 	j.vacancies.Store(int64(helpers))
 	slot := post(j)
-	// Start only the helpers that are needed beside the lingering helpers, which find the job on the board.
+	// Lingering helpers find the job on the board. Start the helpers that are still missing.
 	for range helpers - int(lingering.Load()) {
 		go help(j)
 	}

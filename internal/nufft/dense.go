@@ -15,7 +15,7 @@ type Multiply func(transposeA, transposeB bool, a, b, c host.Matrix[float64])
 // fast. A Dense must not be used concurrently.
 //
 // On the first two axes, the products use sums and differences of the coefficients of k and −k, which halves the
-// number of operations. With θ = 2πl/Size,
+// number of operations. With θ = 2πl/Size and i² = −1,
 //
 //	Σ_k f_k exp(iθk) = f_0 + Σ_{k>0} cos(θk)(f_k + f_{−k}) + sin(θk) i(f_k − f_{−k})
 //

@@ -108,14 +108,14 @@ func (g *Grid) Modes(f []complex128, values []float64) {
 }
 
 // axis transforms along axis a, 0 or 1, from modes to grid values if toGrid is set, and otherwise back. outer and
-// inner are the numbers of entries before and after axis a. Eight adjacent lines share cache lines.
+// inner are the products of the sizes of the axes before and after axis a.
 func (g *Grid) axis(a int, dst, src []complex128, outer, inner int, toGrid bool) {
 	m, k, p := g.modes[a], g.halfModes[a], g.Size[a]
 	if p == 1 {
 		copy(dst, src)
 		return
 	}
-	const width = 8
+	const width = 8 // number of adjacent lines that are transformed together
 	blocks := (inner + width - 1) / width
 	run.Parallel(outer*blocks, func(first, last int) {
 		t := g.complexFFT[a].Get().(*fourier.CmplxFFT)

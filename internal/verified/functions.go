@@ -113,8 +113,8 @@ func Exp(a Ball) Ball {
 	square := Mul(r, r)
 	cube := Mul(Mul(square, r), c.sixth)
 	halfSquare := Ball{square.Hi / 2, square.Lo / 2, square.Radius}
-	// The rounding of r to v changes the tail by a relative error of at most 5·2⁻⁵³. The evaluation of the tail
-	// adds roundings, and the omitted terms, from r¹⁰/10! on, sum to less than 2⁻⁹⁵.
+	// Rounding r to v changes the tail by a relative error of at most 5·2⁻⁵³, and evaluating it adds at most 27·2⁻⁵³.
+	// The omitted terms, from r¹⁰/10! on, sum to less than 2⁻⁹⁵.
 	series := Add(Add(r, halfSquare), Add(cube, Ball{Hi: tail, Radius: 32*0x1p-53*math.Abs(tail) + 0x1p-95}))
 	n := int(k)
 	j := ((n % steps) + steps) % steps

@@ -37,7 +37,7 @@ func (s *Primal) lambda(c int) Ball {
 	return s.Lambda
 }
 
-// Bound returns the bound for an approximate solution f. It has the form of an ErrorBound whose Plain is set.
+// Bound returns the bound for an approximate solution f, in the notation of Primal. Its field Plain is set.
 //
 // Let r_i = y_i − f(x_i) be the residuals, m = Σ w_i, φ̄ = Σ w_i φ(x_i)/m, g_b = Σ w_i r_i and g = Σ w_i r_i
 // φ(x_i) − Pβ. Without an intercept φ̄ = 0 and g_b = 0. By the normal equations, the error e of β and the error of
@@ -167,7 +167,7 @@ type primal struct {
 	a       *lower   // Σ w_i φ(x_i)φ(x_i)ᵀ in float64, and after finish the matrix of the equations
 }
 
-// A primalResidual holds gradient = g − g_b φ̄, M×t, and sums = g_b/m.
+// A primalResidual holds, in the notation of Primal.Bound, gradient = g − g_b φ̄ (M×t) and sums = g_b/m.
 type primalResidual struct {
 	gradient [][]Ball
 	sums     []Ball

@@ -278,7 +278,7 @@ func TestPrimalBounds(t *testing.T) {
 	}
 }
 
-// A primalRow holds the results for one method: of Bound, Rounded from a pass, and Rounded from sums.
+// A primalRow holds the results of one method: of Bound, of Rounded with Primal.Pass, and of Rounded without it.
 type primalRow struct {
 	name string
 	ways [3]primalWay
@@ -442,7 +442,7 @@ func TestSumsSize(t *testing.T) {
 			if !intercept {
 				want = math.Hypot(want, stat.Mean(y.Data, nil))
 			}
-			// The tolerance: Size² is a difference of numbers of at most outlier², each with n + 8 roundings.
+			// Size² is a difference of two numbers of at most outlier². Each of them has n + 8 roundings.
 			if got := r.Sums.Targets[0].Size; !(math.Abs(got-want) <= (n+8)*0x1p-52*outlier*outlier/want) {
 				t.Errorf("outlier %d, intercept %v: size %v, want %v", index, intercept, got, want)
 			}

@@ -14,8 +14,8 @@ import (
 // NewWaves returns a Roundoff for the functions cos ω_jᵀx, followed by the functions sin ω_jᵀx, where ω_j is row j
 // of omega. The arguments cos and sin are the kernels cos zᵀx and sin zᵀx, and √k(x, x) is 1 in Roundoff.
 //
-// The error of a function is at most the error of the computed angle ω_jᵀx, γ_(d+3)‖ω_j‖‖x‖, plus
-// 2 functionUlps + 8 roundings of numbers of magnitude 1 and of the angle.
+// The error of a function is at most the error γ_(d+3)‖ω_j‖‖x‖ of the computed angle ω_jᵀx, plus
+// 2·functionUlps + 8 rounding errors of the angle and of numbers of magnitude 1.
 func NewWaves(omega numeric.Points, cos, sin kernels.Kernel) *Roundoff {
 	norm := 0.0
 	for j := range omega.Rows {
@@ -27,7 +27,7 @@ func NewWaves(omega numeric.Points, cos, sin kernels.Kernel) *Roundoff {
 	return r
 }
 
-// NewCoordinates returns a Roundoff for the functions x_1, …, x_d. In its formulas, √k(x, x) is ‖x‖.
+// NewCoordinates returns a Roundoff for the functions x_1, …, x_d: the linear kernel with the unit vectors as points.
 func NewCoordinates(d int) *Roundoff {
 	return &Roundoff{kernel: kernels.Linear{}, points: numeric.Points{Cols: d}, roots: ones(d), errors: map[int]float64{}}
 }
@@ -158,10 +158,10 @@ func (w *primalRounded) allocate() (err error) {
 	return w.q.Upload(w.beta, w.vectors)
 }
 
-// minEigenvalue returns a lower bound on the eigenvalues of the matrix S of the k(x_j, x_l), or 0 if it cannot
-// prove a positive bound, and the products of S with w.vectors. A Cholesky factorization of S − θI on the device
-// proves the bound, with FactorSlack for twice as many roundings. The first θ is about a third of the smallest
-// Rayleigh quotient of w.vectors. If it is too large, θ is a fraction of an estimate by inverse iteration.
+// minEigenvalue returns a lower bound on the eigenvalues of the matrix S of the kernel values k(x_j, x_l), and the
+// product of S and w.vectors. The bound is 0 if no positive bound is proven. The proof is a Cholesky factorization of
+// S − θI on the device, as in FactorSlack. The first θ is about a third of the smallest Rayleigh quotient of w.vectors.
+// If the factorization fails, θ is a fraction of an estimate by inverse iteration.
 func (w *primalRounded) minEigenvalue() (floor float64, products backend.Host[float64], err error) {
 	m, cols := w.vectors.Rows, w.vectors.Cols
 	products = backend.NewHost[float64](m, cols)
@@ -266,8 +266,8 @@ func (w *primalRounded) pass(ctx context.Context) error {
 	})
 }
 
-// add adds a sample x to the sums. The arguments are relative = ε, root = √k(x, x), the targets y, and the
-// computed products v = φ(x)ᵀβ, which add overwrites with the weighted residuals, followed by the weight.
+// add adds a sample x to the sums. relative is the ε of Roundoff, root is √k(x, x), y holds the targets, and v the
+// computed φ(x)ᵀβ. add overwrites v with the residuals times the weight, followed by the weight.
 func (w *primalRounded) add(relative, root float64, y, v []float64, weight float64) {
 	rounding := relative + gamma(len(w.r.roots)+9)
 	if weight > 0 {
@@ -335,7 +335,7 @@ func (w *primalRounded) bound(floor float64, penalty backend.Host[float64]) *Err
 	return b
 }
 
-// set sets N and the bound on the error of β, from bounds on ‖W^½(r − r̂)‖ and ‖h‖. low is a lower bound on λ.
+// set sets target.Norm and target.Alpha from bounds on ‖W^½(r − r̂)‖ and ‖h‖ (see Rounded). low is a lower bound on λ.
 func (w *primalRounded) set(target *TargetBound, low, floor, residual, gradient float64) {
 	minRoot := math.Sqrt(low*floor) * (1 - 0x1p-50)
 	n := up(residual + 2*gradient/minRoot)
@@ -349,7 +349,7 @@ func (w *primalRounded) set(target *TargetBound, low, floor, residual, gradient 
 
 // bySums returns a bound for the solution of the normal equations Hβ = z from the sums H and z alone.
 //
-// In the notation of Rounded, the error of β is e = H⁻¹h with h = z − Hβ, and |(φ(x) − φ̄)ᵀe| ≤ ‖ψ‖‖h‖/√μ. Let
+// In the notation of Primal.Rounded, the error of β is e = H⁻¹h with h = z − Hβ, and |(φ(x) − φ̄)ᵀe| ≤ ‖ψ‖‖h‖/√μ. Let
 // ρ = √k(x, x), ρ_a = √k(x_a, x_a) and s_a² = Σ w_i φ_a(x_i)² + P_aa. Element a of h has two kinds of errors:
 //
 //   - Column a of W^½Φ has an error of norm at most e_a = ερρ_a√m. It adds at most e_a(T + B) + s_a B to element a
@@ -375,7 +375,7 @@ func (w *primalRounded) bySums(sums *stream.Sums, floor float64) *ErrorBound {
 		if r.origin != nil {
 			origin = r.origin[p]
 		}
-		// The corners of the box with the largest ‖x − origin‖ and the largest Σ |x_p| + |x_p − origin_p|.
+		// Find the corners of the box with the largest ‖x − origin‖ and the largest Σ |x_p| + |x_p − origin_p|.
 		for i, size := range []func(v float64) float64{
 			func(v float64) float64 { return math.Abs(v - origin) },
 			func(v float64) float64 { return math.Abs(v) + math.Abs(v-origin) },

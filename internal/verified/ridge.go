@@ -23,7 +23,7 @@ type Expansion struct {
 	Alpha     backend.Host[float64] // α, n×t
 	Intercept []float64             // one b for each of t targets
 	// Features is nil if φ_j(x) = k(x_j, x). Otherwise Features returns a function that computes φ_j(x), and Kernel
-	// and Points are not used. Only one goroutine may call this function, for each x with j = 0, 1, … in order.
+	// and Points are not used. Only one goroutine may call it, and for each x with j = 0, 1, … in this order.
 	Features func() func(j int, x []float64) Ball
 }
 
@@ -125,14 +125,15 @@ type TargetBound struct {
 	Size  float64 // Σ_j √k(x_j, x_j)(|α_j| + |z_j|); set if ErrorBound.Rounded is set
 }
 
-// A System is the system of equations that an Expansion approximately solves.
+// A System is the system of equations of ErrorBound, with the kernel matrix K and the diagonal matrix W of weights.
 type System struct {
 	Y         backend.Host[float64] // n×t targets
 	Weights   []float64             // n numbers > 0; nil if all weights are 1
 	Lambda    float64
 	Lambdas   []float64 // if not nil, the λ of each target, instead of Lambda; read by Rounded only
 	Intercept bool
-	// Roundings is the number of roundings that each sample adds to a residual; 0 means 1. Only Rounded reads it.
+	// Roundings is the number of rounding errors per sample in a residual, a sum over the samples; 0 means 1. Only
+	// Rounded reads it.
 	Roundings int
 	// Solve overwrites r, which has n rows, with an approximation of (K + λW⁻¹)⁻¹r. The bounds hold for any
 	// approximation. If Solve is nil, no correction is computed.
@@ -294,10 +295,10 @@ func (s rowSizes) add(i int, k Ball) {
 	}
 }
 
-// norm returns an upper bound on ‖k_x‖ for row i.
+// norm returns an upper bound on √Σ_j k(x_j, x)² for row i.
 func (s rowSizes) norm(i int) float64 { return up(math.Sqrt(s.squares[i])) }
 
-// minRoot returns a lower bound on the diagonal elements of D^½ for λ = lambda.
+// minRoot returns a lower bound on √(λ/w_i) for λ = lambda and all weights w_i.
 func (s *System) minRoot(n int, lambda float64) float64 {
 	root := math.Inf(1)
 	for i := range n {
@@ -320,7 +321,7 @@ func (s *System) kappa(roots []float64, diagonal func(i int) float64) float64 {
 // Rounded returns the bound for a solution α̂, b̂. A device has computed the residuals y − (K + D)α̂ − b̂·1 in
 // float64 from kernel values whose errors r bounds. Rounded takes O(nt) operations.
 //
-// Let S = Σ_j √k(x_j,x_j)|α̂_j|. The error of the sum in row i is at most
+// Let S = Σ_j √k(x_j,x_j)|α̂_j|. The error of the computed Σ_j k(x_i,x_j)α̂_j is at most
 //
 //	(ε + γ_m) √k(x_i,x_i) S,
 //
@@ -566,7 +567,7 @@ func (r *residuals) norm(c int) float64 {
 	}))
 }
 
-// minus returns the residuals after the corrections, z of α and Shift of b, and sets the Power of each target.
+// minus returns the residuals after the corrections of α by z and of b by targets[c].Shift. It sets targets[c].Power.
 func (r *residuals) minus(z backend.Host[float64], targets []TargetBound, intercept bool, gram backend.Host[float64], gramError float64) residuals {
 	n := z.Rows
 	updated := residuals{make([][]Ball, n), slices.Clone(r.sums), r.diagonal}
@@ -584,7 +585,7 @@ func (r *residuals) minus(z backend.Host[float64], targets []TargetBound, interc
 		largest := up(zSum.size * (1 + float64(n)*0x1p-50))
 		quadratic := make([]float64, n)
 		for i, row := range updated.equations {
-			// Higham 2002, equation 3.5: the sum has an error of at most γ_n Σ|k||z|.
+			// By Higham 2002, equation 3.5, the sum of the terms p has an error of at most γ_n Σ|p|.
 			k, size := 0.0, 0.0
 			for j, v := range gram.Row(i) {
 				p := v * z.Row(j)[c]
@@ -639,7 +640,7 @@ func finite(bound float64) float64 {
 	return bound
 }
 
-// withTargets returns f with additional targets, whose coefficients are w, unless it is nil, and the columns of z.
+// withTargets returns f with more targets: one with the coefficients w if w is not nil, and one for each column of z.
 func (f *Expansion) withTargets(w []float64, z ...backend.Host[float64]) *Expansion {
 	columns := slices.Clone(z)
 	if w != nil {

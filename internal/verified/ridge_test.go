@@ -24,7 +24,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// A system is a kernel ridge problem with all its exact solutions.
+// A system is a kernel ridge problem with its exact kernel values.
 type system struct {
 	name       string
 	p          solvers.Problem
@@ -255,7 +255,7 @@ func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, inter
 	}
 	f := &verified.Expansion{Kernel: p.Kernel, Points: p.X, Alpha: r.Alpha, Intercept: r.Intercept}
 	alpha, b := s.solve(factor, intercept)
-	// Also check a solution by CG or Mixed, which stops early, with each operator.
+	// Also check a solution by CG or Mixed that stops early. Different problems use different operators.
 	par := operators[(p.X.Rows+int(-math.Log10(lambda))/2+len(s.p.Weights)+3*len(b)*index(intercept))%len(operators)]
 	if _, _, bounded := kernels.Bounds(p.Kernel, p.X.Cols); par.Operator == solvers.Fixed16 && !bounded {
 		par.Operator = solvers.Stored32
@@ -377,7 +377,7 @@ func (s *system) size(values backend.Host[float64], c int) float64 {
 	return largest
 }
 
-// ways names the kinds of bounds that compare checks.
+// ways names the kinds of bounds that system.compare checks.
 var ways = [...]string{"small fits", "from float64", "with correction", "without correction", "from float64, iterative to 1e-4"}
 
 func predict(t *testing.T, dev backend.Device, f *verified.Expansion, x backend.Host[float64]) backend.Host[float64] {
@@ -393,7 +393,7 @@ func predict(t *testing.T, dev backend.Device, f *verified.Expansion, x backend.
 	return out
 }
 
-// roundings returns the maximum number of roundings of a product in a sum that predict computes.
+// roundings returns the largest number of rounding errors in one term of a sum that predict computes.
 func roundings(dev backend.Device, f *verified.Expansion) int {
 	return dev.F64().(backend.RoundingBackend[float64]).GramMulRoundings(f.Points.Rows, f.Alpha.Cols)
 }

@@ -43,7 +43,7 @@ const (
 	octaves      = 100      // number of octaves; the first interval of a range ends at 2⁻¹⁰⁰ times the end of the range
 )
 
-// gamma returns a bound on γ_n = nu/(1 − nu).
+// gamma returns an upper bound on γ_n = nu/(1 − nu), where u is the constant unit.
 func gamma(n int) float64 { return up(float64(n) * unit * (1 + float64(n)*0x1p-50)) }
 
 // NewRoundoff returns a Roundoff for the points x_j. The argument direct reports whether the device computes ‖x−z‖²
@@ -127,8 +127,8 @@ func squaredDistance(x, z []float64) float64 {
 	return even + odd
 }
 
-// setRatios sets ratios[i] to the largest ratio, over all statistics, of the measure of point first+i of x to
-// r.maxMeasures, or to 1 if this ratio is smaller.
+// setRatios sets ratios[i] to max(1, q), where q is the largest quotient, over all statistics, of the measure of
+// point first+i of x and r.maxMeasures.
 func (r *Roundoff) setRatios(ratios []float64, x *numeric.Points, first int) {
 	for i := range ratios {
 		ratios[i] = 1
@@ -152,7 +152,7 @@ func (r *Roundoff) setRatios(ratios []float64, x *numeric.Points, first int) {
 	}
 }
 
-// relative returns ε, or +Inf, for points whose measures are at most ratio times r.maxMeasures.
+// relative returns the ε of Roundoff, or +Inf, for points whose measures are at most ratio times r.maxMeasures.
 func (r *Roundoff) relative(ratio float64) float64 {
 	if !(ratio <= 0x1p200) {
 		return math.Inf(1)
@@ -209,8 +209,8 @@ func (r *Roundoff) vanishes(k kernels.Kernel, x numeric.Points, i int) bool {
 	return false
 }
 
-// kernelError returns ε for the kernel k, from the ε of the parts of k. Let a = k(x, x) and b = k(z, z). If the
-// error of each part is at most ε√ab, with a and b of the part, the same holds for k:
+// kernelError returns the ε of Roundoff for the kernel k, from the ε of the kernels of which k consists. For each of
+// these kernels, let a be its value for (x, x) and b for (z, z). If their errors are at most ε√ab, so is that of k:
 //
 //   - For a sum, √a₁b₁ + √a₂b₂ ≤ √((a₁+a₂)(b₁+b₂)).
 //   - For a product, |k₁k₂| ≤ √(a₁a₂b₁b₂).
@@ -265,8 +265,8 @@ func (r *Roundoff) kernelError(k kernels.Kernel, ratio float64) float64 {
 	return r.statError(k, ratio)
 }
 
-// statError returns ε of a kernel that is a function of one statistic. It returns +Inf if the statistic of the pair
-// (x, x) depends on x.
+// statError returns the ε of Roundoff for a kernel that is a function of one statistic. It returns +Inf if the
+// statistic of the pair (x, x) depends on x.
 func (r *Roundoff) statError(k kernels.Kernel, ratio float64) float64 {
 	p, d := kernels.Compile(k), r.points.Cols
 	if len(p.Stats) != 1 {

@@ -69,7 +69,8 @@ func TestFunctions(t *testing.T) {
 			if f.domain != nil && !f.domain(v) {
 				continue
 			}
-			// First evaluate f at an argument of 106 bits, and then at a ball, where the ends are compared.
+			// First evaluate f at an argument of 106 bits. Then evaluate f at a ball around this argument: the result
+			// must contain the values of f at four points of the ball.
 			lo := v * 0x1p-54 * (2*random.Float64() - 1)
 			argument := add(number(v), number(lo))
 			got := f.f(verified.Ball{Hi: v, Lo: lo})

@@ -595,8 +595,8 @@ func (v vector[T]) plus(w vector[T]) vector[T] {
 	return v
 }
 
-// dotLanes computes xᵀy in three steps: the tail from the end backwards, in parts of 1, 2, … elements up to half a
-// vector; then four vectors at a time from the beginning; then the remaining single vectors backwards.
+// dotLanes computes xᵀy in three steps: first the elements after the last whole vector, from the end, in parts of
+// 1, 2, 4, … elements; then four vectors at a time from the beginning; then the remaining vectors from the last.
 func dotLanes[T Float](n int, first, second *T) T {
 	lanes := lanesOf[T]()
 	x, y := sliceAt(first, 0, n), sliceAt(second, 0, n)
@@ -667,8 +667,8 @@ func (r *Rows[T]) lanes(count int, dot, axpy bool) {
 type pair[T Float] struct{ x, y []T }
 
 // products returns the sum of the dot products of all pairs, over the first n elements of each pair, with the
-// order of additions in the assembly. If four lanes remain at the end and adjacent is true, it adds adjacent
-// lanes, otherwise halves.
+// order of additions in the assembly. In float32, it adds the last four lanes as (0 + 1) + (2 + 3) if adjacent is true,
+// and otherwise as (0 + 2) + (1 + 3).
 func products[T Float](n int, adjacent bool, pairs ...pair[T]) T {
 	var sum vector[T]
 	lanes := lanesOf[T]()
@@ -700,7 +700,7 @@ func products[T Float](n int, adjacent bool, pairs ...pair[T]) T {
 	return sum[0]
 }
 
-// lanesOfPart returns the number of lanes that a part of the tail changes.
+// lanesOfPart returns the number of lanes to which the assembly adds a part of the given length, padded with zeros.
 func lanesOfPart(part, width int) int {
 	if part == 1 {
 		return 1

@@ -2,8 +2,8 @@
 
 package ukr
 
-// reducing returns a function on spans that calls vector. If vector stops early, it sets Flag. The
-// function then calls scalar for the next nr elements and continues with vector.
+// reducing returns a function that applies the function vector to a span. Whenever vector stops early, with
+// Flag ≠ 0, it applies the function scalar to the next nr elements and then continues with vector.
 func reducing[T Float](nr int, vector, scalar func(*Span[T])) func(*Span[T]) {
 	return func(s *Span[T]) {
 		x, n := s.X, s.N

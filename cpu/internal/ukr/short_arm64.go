@@ -2,7 +2,7 @@
 
 package ukr
 
-// ShortDotF64 and the following functions are Kernels.Dot and Axpy, called by name; see short_amd64.go.
+// ShortDotF64 and the following functions compute Kernels.Dot and Kernels.Axpy for short vectors; see short_amd64.go.
 
 func ShortDotF64(n int, x, y *float64) float64     { return dotF64NEON(n, x, y) }
 func ShortDotF32(n int, x, y *float32) float32     { return dotF32NEON(n, x, y) }

@@ -139,7 +139,7 @@ func reduceLarge(y float64) (quadrant int, r, low float64) {
 			p[i], c = bits.Add64(^p[i], 0, c)
 		}
 	}
-	// The leading zeros are shifted out: three words then hold at least 107 digits of the fraction.
+	// Shift out the leading zeros. The first three words then hold at least 107 binary digits of the fraction.
 	scale := -64
 	if p[0] == 0 {
 		p[0], p[1], p[2], p[3] = p[1], p[2], p[3], 0

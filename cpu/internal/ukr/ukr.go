@@ -145,8 +145,8 @@ type Kernels[T Float] struct {
 	// Dot returns Σ x_i y_i, and Axpy computes y ← y + a·x, for n elements.
 	Dot  func(n int, x, y *T) T
 	Axpy func(n int, a T, x, y *T)
-	// Below returns the index of the first group of NR elements of x that contains an element ≥
-	// bound or NaN, or n if there is none. n and the result are multiples of NR.
+	// Below returns the number of elements of x before the first element that is NaN or ≥ bound, rounded down to a
+	// multiple of NR. If there is no such element, it returns n, which must be a multiple of NR.
 	Below func(n int, bound T, x *T) int
 	// DotAxpy computes B ← Σ z_i y_i and x ← x + A·z in one pass over z. N need not be a multiple of NR.
 	DotAxpy func(*Span[T])
@@ -191,7 +191,7 @@ type Kernels[T Float] struct {
 	GemvPanels []GemvPanels[T]
 
 	// Peak performs N times MR·NR multiply-adds in registers, which measures the peak rate
-	// of the machine. N ≥ 1; Peak uses no memory of the Span.
+	// of the machine. N ≥ 1. Peak uses only the fields A, B and N.
 	Peak func(*Span[T])
 }
 
@@ -261,8 +261,8 @@ func Tiers() []*Tier {
 	return append(tiers, portable)
 }
 
-// ShortBytes is the length of a vector, in bytes, up to which ShortDotF64 and the other functions
-// called by name are faster than Kernels.Dot and Kernels.Axpy.
+// ShortBytes is the length of a vector, in bytes, up to which ShortDotF64, ShortDotF32, ShortAxpyF64 and ShortAxpyF32
+// are faster than Kernels.Dot and Kernels.Axpy.
 const ShortBytes = 1024
 
 // generic is the tier in portable Go.
