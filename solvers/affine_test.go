@@ -142,7 +142,7 @@ func TestAffineOperations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// An iteration takes one product with K, a residual takes one or two, and vectors take 20n operations.
+		// An iteration takes one product with K, a residual takes one or two, and vectors take at most 20n operations.
 		perIteration := 4*n*d*outputs + c.allowance + 20*n*outputs
 		largest := float64(res.Iters+5) * perIteration
 		gemm, gramMul := float64(dev.gemm.Load()), float64(dev.gramMul.Load())

@@ -378,8 +378,8 @@ func newScaleSums(f *covariance, width int) (*scaleSums, error) {
 	return g, nil
 }
 
-// add adds to sums the terms of the cols columns of W that begin with column first. g.scratch holds the same columns of
-// M and of the lower triangle of K, from row first on.
+// add adds to sums the terms of columns first, …, first+cols−1 of W. g.scratch holds the same columns of M and of the
+// lower triangle of K, from row first on.
 func (g *scaleSums) add(b backend.Backend[float64], first, cols int, sums []float64) error {
 	if err := b.Sync(); err != nil {
 		return err

@@ -246,7 +246,7 @@ func TestPreconditioners(t *testing.T) {
 		small, large := iters(name, 10), iters(name, 40)
 		t.Logf("%s: %d iterations with rank 10, %d with rank 40, %d with none", name, small, large, none)
 		// The eigenvalues decrease by orders of magnitude from the 10th to the 40th. taylor of rank 10 may need more
-		// iterations than none, because it also contains the diagonal of the remainder of the series.
+		// iterations than none, because taylor also contains the diagonal of the remainder of the series.
 		if !((small < none || name == "taylor") && large < small && large < none) {
 			t.Errorf("%s: %d iterations with rank 10, %d with rank 40, %d with none", name, small, large, none)
 		}

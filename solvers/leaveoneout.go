@@ -17,7 +17,7 @@ import (
 //
 //	y_i − f₋ᵢ(x_i) = c_i = α_i/B_ii,    f₋ᵢ(x) = f(x) − c_i (B [k(X, x); 1])_i
 //
-// (Barber, Candès, Ramdas and Tibshirani 2021, Annals of Statistics 49, section 5). It takes the memory of an
+// (Barber, Candès, Ramdas and Tibshirani 2021, Annals of Statistics 49, section 5). It takes as much memory as an
 // Uncertainty. Several goroutines may call the methods at the same time.
 type LeaveOneOut struct {
 	u        *Uncertainty

@@ -115,7 +115,7 @@ func modesEstimate(z *sizes, par Params) (estimate, error) {
 			continue
 		}
 		candidate := z.modesOf(choice, par)
-		// Only residuals with the exact K give proven error bounds of predictions: other ways must take half the time.
+		// Only residuals by the exact K give proven error bounds of predictions: others must take half the time.
 		cost := candidate.cost
 		if !variant.exact {
 			cost *= 2
@@ -219,7 +219,8 @@ func (b *box) concentrated(h float64) float64 {
 	return c
 }
 
-// modes plans the modes for one of modesWays. It returns an error if the index of a mode would exceed modesPerAxis.
+// modes chooses the modes for one way in modesWays. It returns an error if the index of a mode would exceed
+// modesPerAxis.
 func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds int) (c modesChoice, err error) {
 	c.Density, c.exact, c.center, c.gain = s, exact, b.center, innerContraction
 	smallest := z.p.Lambda

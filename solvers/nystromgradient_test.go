@@ -13,10 +13,10 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// titsias evaluates the lower bound of Titsias (2009), equation 9, for complex parameters: log p(y) − Σ_i w_i (K −
-// Q)_ii/2λ with Q = K_nm K_mm⁻¹ K_mn. The density p is normal with the covariance s²(Q + λW⁻¹), where s² is 1 or
-// maximizes p. With an intercept, p is the density of the n − 1 contrasts of y. The kernel is weight·exp(−Σ_p (x_p −
-// z_p)²/2σ_p²), and theta = (ln weight, ln σ_1, ln σ_2, ln λ).
+// titsias evaluates the lower bound of Titsias (2009), equation 9, for complex parameters. With Q = K_nm K_mm⁻¹ K_mn,
+// the bound is log p(y) − Σ_i w_i (K − Q)_ii/2λ. The density p is normal with the covariance s²(Q + λW⁻¹), where s² is
+// 1 or maximizes p. With an intercept, it is the density of n − 1 contrasts of y. theta is (ln weight, ln σ_1, ln σ_2,
+// ln λ), and the kernel weight·exp(−Σ_p (x_p − z_p)²/2σ_p²).
 func titsias(theta [4]complex128, x, c, y backend.Host[float64], weights []float64, intercept, unit bool) complex128 {
 	weight, lambda := cmplx.Exp(theta[0]), cmplx.Exp(theta[3])
 	k := func(a, b []float64) complex128 {

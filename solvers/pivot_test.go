@@ -9,7 +9,7 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// silentFactor is a matrix whose factorization reports success, and whose diagonal is then pivots.
+// silentFactor is a matrix whose factorization reports success and replaces the diagonal by pivots.
 type silentFactor struct {
 	numeric.Symmetric[float64]
 	diagonal, pivots []float64

@@ -130,7 +130,7 @@ func TestModesAreReplaced(t *testing.T) {
 
 // TestConcentration compares box.concentrated with its expected value. If clustered is true, half of the n samples are
 // in a cell of side 1/8 of the unit square, and half are spread over the square: the cell has n(1/2 + 1/128) samples
-// instead of n/64. The standard deviation is about 1 %.
+// instead of n/64. The estimate has a standard deviation of about 1 %.
 func TestConcentration(t *testing.T) {
 	const n, cell = 40000, 1. / 8
 	r := rand.New(rand.NewPCG(5, 0))

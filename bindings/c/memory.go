@@ -138,8 +138,8 @@ func (a *arguments) work(w *C.mercer_watch, f func(ctx context.Context, report f
 	return unlocked(func() error { return f(callState.ctx, callState.report) })
 }
 
-// unlocked runs f in a goroutine of its own: waiting is slow in a goroutine of a call from C, because it is bound to
-// the caller's thread.
+// unlocked runs f in a goroutine of its own. In the goroutine of a call from C, which is bound to the caller's thread,
+// every wait is slow.
 func unlocked(f func() error) (err error) {
 	done := make(chan any)
 	go func() {

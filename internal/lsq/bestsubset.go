@@ -220,8 +220,8 @@ func residualOf(r []float64, q, i int, lost float64) float64 {
 	return lost
 }
 
-// removeColumn removes column j from the subset of the triangle r. It returns the part of the new triangle for the
-// columns after column j, and the amount by which the squared residual increases.
+// removeColumn removes column j from the columns of the triangular factor r. It returns the part of the new factor for
+// the columns after column j, and the amount by which the squared residual increases.
 func (s *bestSubsets) removeColumn(r []float64, q, j int) (child []float64, lost float64) {
 	n := q - j - 1
 	if s.triangles[n] == nil {

@@ -297,7 +297,7 @@ func (s *secular) norm(j int, lambda float64) (norm, slope float64, err error) {
 	if err := b.Download(h, v); err != nil {
 		return 0, 0, err
 	}
-	// h holds v and (M + λI)⁻¹v. If M = XXᵀ, ‖w‖² is vᵀMv and wᵀ(XᵀX + λI)⁻¹w is vᵀM(M + λI)⁻¹v.
+	// The columns of h are v and (M + λI)⁻¹v. For M = XXᵀ, ‖w‖² = vᵀMv and wᵀ(XᵀX + λI)⁻¹w = vᵀM(M + λI)⁻¹v.
 	mv := make([]float64, n)
 	for i := range n {
 		mv[i] = h.Row(i)[0]
