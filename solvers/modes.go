@@ -219,8 +219,7 @@ func (b *box) concentrated(h float64) float64 {
 	return c
 }
 
-// modes chooses the modes for one way in modesWays. It returns an error if the index of a mode would exceed
-// modesPerAxis.
+// modes chooses the modes for one way in modesWays. It returns an error if an index would exceed modesPerAxis.
 func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds int) (c modesChoice, err error) {
 	c.Density, c.exact, c.center, c.gain = s, exact, b.center, innerContraction
 	smallest := z.p.Lambda

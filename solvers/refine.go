@@ -52,8 +52,7 @@ type inner interface {
 type fallback struct {
 	method Method
 	text   string // description for Result.Fallback
-	// gain, if positive, is the factor by which each round must reduce the residual. Rounds after the first must halve
-	// it.
+	// gain, if > 0, is the factor by which each round must reduce the residual. Rounds after the first must halve it.
 	gain float64
 	make func() (inner, error)
 }
