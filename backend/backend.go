@@ -38,7 +38,7 @@ const (
 	Transpose
 )
 
-// Uplo names the triangle of a square matrix that an operation uses. The other is neither read nor written.
+// Uplo names the triangle of a square matrix that an operation uses. The other triangle is neither read nor written.
 type Uplo uint8
 
 const (

@@ -16,7 +16,7 @@ type CSR[T Float] = host.CSR[T]
 // a CSR to any Backend.
 //
 // Gram and GramMul accept X and Z if both are sparse. GramPacked accepts a sparse X. Gemm accepts a sparse A if B
-// and C are dense and op(B) is B. A View must have all columns. Any other use is misuse.
+// and C are dense and op(B) is B. A View must have all columns. Methods panic for any other use.
 //
 // The results equal those of the dense matrix up to rounding: elements that are not stored are 0, and 0·NaN is NaN.
 // The error of ‖x−z‖² is at most 2¹²γ_r‖x−z‖² with γ_r = ru/(1−ru), where r is the number of elements that the two

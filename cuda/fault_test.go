@@ -190,8 +190,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// fail runs the work on a device, where the n-th call of a function whose name contains an element of counts fails
-// with the given code. It returns that function's name, the number of objects not released, and the error.
+// fail runs work on a device. Of the calls of functions whose names contain an element of counts, the n-th fails with
+// the given code. fail returns the name of the function that failed, the number of objects not released, and the error.
 func fail(t *testing.T, work func(backend.Device) error, code driver.Result, n int, counts []string) (failed string, live int, err error) {
 	original, err := library()
 	if err != nil {

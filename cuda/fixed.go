@@ -83,8 +83,8 @@ func (q *queue[T]) fixed(op string, a backend.Packed[T]) *fixedMatrix[T] {
 	return h
 }
 
-// gramFixed evaluates ranges of rows in T and stores their codes. It waits for the device, and returns an error if
-// a value is outside the range of the codes.
+// gramFixed computes ranges of rows of k(X, X) in T and stores the codes of their elements in h. It waits for the
+// device, and returns an error if a value is outside the range of the codes.
 func (q *queue[T]) gramFixed(h *fixedMatrix[T], k kernels.Kernel, x *matrix[T], coding check.Coding) error {
 	if h.n == 0 {
 		return nil

@@ -41,12 +41,12 @@ func (h *packedMatrix[T]) Leading(n int) backend.Packed[T] {
 	return &packedMatrix[T]{rect: h.rect.window(0, 0, h.rect.rows, h.rect.cols), n1: n1, n2: n - n1, parent: h}
 }
 
-// blocks returns A₁₁ (stored as its lower triangle), A₂₁, and A₂₂ᵀ (stored as its upper triangle).
+// blocks returns the blocks that packedMatrix defines: A₁₁ as a lower triangle, A₂₁, and A₂₂ᵀ as an upper triangle.
 func (h *packedMatrix[T]) blocks() (a11, a21, a22t *matrix[T]) {
 	return h.rect.window(1, 0, h.n1, h.n1), h.rect.window(1+h.n1, 0, h.n2, h.n1), h.rect.window(0, 0, h.n2, h.n2)
 }
 
-// splitRows returns the rows of m that belong to A₁₁, and the rows that belong to A₂₂.
+// splitRows returns the first n1 rows of m, which belong to A₁₁ (see packedMatrix), and the other rows.
 func (h *packedMatrix[T]) splitRows(m *matrix[T]) (m1, m2 *matrix[T]) {
 	return m.window(0, 0, h.n1, m.cols), m.window(h.n1, 0, h.n2, m.cols)
 }

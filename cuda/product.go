@@ -44,9 +44,9 @@ var cuts = struct {
 	squares int
 	// In the method gramSymv, a square has at most side × side tiles.
 	side int
-	// A factorization in reduced precision computes the diagonal blocks of order `reduced` in full float32, which
-	// is 3·reduced/n of its operations. A product whose numbers of rows, columns and terms are all at least minHalf
-	// uses copies of its factors in FP16, of at most halfBytes.
+	// A factorization of order n in reduced precision computes the diagonal blocks of order `reduced`, about
+	// 3·reduced/n of its operations, in full float32. A product whose numbers of rows, columns and terms are all
+	// at least minHalf uses copies of its factors in FP16, of at most halfBytes.
 	reduced, minHalf int
 	halfBytes        int64
 	// cuSOLVER factors triangles of order minSolver or more. The lower triangle in column-major order takes 1/1.4
@@ -71,8 +71,8 @@ func fillOf(ul backend.Uplo) driver.Fill {
 	return driver.Lower
 }
 
-// chunk divides a product of m × n results, each a sum of k terms, into steps, and returns the numbers of rows and
-// columns of a step. A step is nearly square, because it then reads the fewest factors.
+// chunk divides the m × n elements of a product, each a sum of k terms, into one block for each step of the queue, and
+// returns the numbers of rows and columns of a block. A square block reads the fewest elements of the two factors.
 func (q *queue[T]) chunk(m, n, k int) (rows, cols int) {
 	results := q.libraryStep() / (2 * float64(max(k, 1)))
 	if float64(m)*float64(n) <= results {

@@ -10,8 +10,8 @@ import (
 	"github.com/mercer-go/mercer/internal/check"
 )
 
-// queue is the backend.Backend of one precision for one caller's work. Its methods create steps, which the executor
-// queues in the device's stream.
+// queue is the backend.Backend of one precision for one caller's work. Its methods divide their work into steps of at
+// most about 50 ms, which the executor queues in the device's stream.
 type queue[T backend.Float] struct {
 	engine *engine[T]
 	ctx    context.Context // the caller's context; nil means that work is never canceled

@@ -76,7 +76,7 @@ func (q *queue[T]) rounded(n int, diagonal func([]T) error, factor func(rounding
 	if r.scale == 0 || n < cuts.minHalf {
 		return factor(rounding{reduced: true})
 	}
-	// In a product AB, the number of rows of A plus the number of columns of B is at most n.
+	// In each product AB of the factorization, A has p rows and B has q columns, where p + q ≤ n.
 	rows := int64(n + 2*halfPad(1))
 	minBytes := 2 * rows * int64(halfPad(1))
 	r.bytes = max(minBytes, min(2*rows*int64(halfPad(n)), cuts.halfBytes, d.memory.limitBytes()/32))

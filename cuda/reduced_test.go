@@ -116,8 +116,8 @@ func reducedFactor(t *testing.T, first, row float64, inFP16, onHost bool) {
 		if err := b.DownloadPacked(l, h, 0); err != nil {
 			t.Fatal(err)
 		}
-		// Errors are relative to |L||Lᵀ|: each factor of a product has a relative error of at most
-		// one unit, and the sums are in float32.
+		// Errors are relative to |L||Lᵀ|. Each factor of a product has a relative error of at most 2⁻¹¹,
+		// and the sums are in float32.
 		maxError, block := 0.0, 0.0
 		for i := range n {
 			for j := range i + 1 {

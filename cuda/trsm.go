@@ -13,7 +13,7 @@ func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 	q.run("trsm", func() error { return q.trsm(s, ul, t, alpha, A, B, rounding{}) })
 }
 
-// trsm solves a triangular system. If r is reduced precision, products with off-diagonal blocks round their
+// trsm solves a triangular system. If r specifies reduced precision, products with off-diagonal blocks round their
 // operands. Diagonal blocks, of order cuts.reduced, use full precision.
 func (q *queue[T]) trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha T, a, b *matrix[T], r rounding) error {
 	if b.rows == 0 || b.cols == 0 {
@@ -135,7 +135,7 @@ func (q *queue[T]) blasTrsm(bl *driver.Blas, s backend.Side, ul backend.Uplo, t 
 	} else {
 		b1, b2 = b.window(0, 0, n1, b.cols), b.window(n1, 0, b.rows-n1, b.cols)
 	}
-	// For op(A) X = B with a lower op(A), the first rows of X come first; for X op(A) = B, the last columns.
+	// With a lower op(A), op(A) X = B is solved for the first rows of X first, and X op(A) = B for the last columns.
 	lowerTriangle := (ul == backend.Lower) == (t == backend.NoTrans)
 	if lowerTriangle == (s == backend.Right) {
 		a1, a2, b1, b2 = a2, a1, b2, b1

@@ -42,7 +42,7 @@ func TestMemoryObeysTheLimitOfAddresses(t *testing.T) {
 	}
 	free, known := host.Memory()
 	t.Logf("%d bytes are left", free)
-	// Go's runtime may reserve memory between the count and the limit: free may be less than 256 MiB.
+	// Go's runtime may reserve memory after the pages were counted: free may be less than headroom.
 	if !known || free > headroom || free < headroom/2 {
 		t.Errorf("%d bytes may be taken (%v), at most %d are left", free, known, headroom)
 	}

@@ -72,7 +72,7 @@ func testLargeSolves[T backend.Float](r *rig[T]) {
 }
 
 // testLargePotrf factors a matrix whose factor is exact, and a dense random matrix A. For A it compares LLᵀv with Av,
-// where v is a vector of ±1. The difference may be γ_{n+2}|L||Lᵀ||v| (see gamma), and 3n roundings in float64.
+// where v is a vector of ±1. They may differ by γ_{n+2}|L||Lᵀ||v| (see gamma) plus 3n roundings in float64.
 func testLargePotrf[T backend.Float](r *rig[T]) {
 	n := r.LargeN - 1
 	low := r.exactTriangle(n, 12, true)

@@ -16,7 +16,7 @@ import (
 // FitKind measures whole fits, from arrays or a file to a model, by Mercer and by other libraries:
 //
 //	ridge      (K + λI)α = y, from X and y to α
-//	nystrom    ridge regression with M functions at given centers, from X and y to β
+//	nystrom    ridge regression with kernel functions at M given centers, from X and y to β
 //	svr        ε-support vector regression, which LIBSVM solves in scikit-learn
 //	neighbors  for every sample, the mean target of its nearest samples
 //	file       from a CSV file to the file of a kernel ridge model

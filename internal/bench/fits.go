@@ -253,7 +253,7 @@ func (c *fitBench) svr(j judge) contest {
 	k.parameters["c"], k.parameters["epsilon"], k.parameters["tol"], k.parameters["cache"] = svrC, svrEpsilon, svrTol, svrCache
 	k.residual = func(f function) (float64, error) { return j.gap(f, svrC, svrEpsilon) }
 	// SMO ends when no pair of samples violates the optimality conditions by more than tol (Fan, Chen and Lin
-	// 2005). For some intercept, each sample then adds at most tol·C to the gap. The factor 2 allows for others.
+	// 2005). For some intercept, each sample then adds at most tol·C to the gap; the factor 2 is for the actual one.
 	k.limit = 2 * svrTol * svrC * float64(s.x.Rows) / j.idle(svrC, svrEpsilon)
 	k.result = func(p *pypeer.Process) (function, error) {
 		beta, err := p.Get("beta")

@@ -15,8 +15,8 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// linearLimit bounds the excess of a linear model's objective over its minimum, relative to the objective of w =
-// 0. Each implementation uses the largest of its tolerances for which the excess is within this limit.
+// linearLimit bounds the excess of a linear model's objective over its minimum, relative to the objective for zero
+// weights. Each implementation uses the largest of its tolerances for which the excess is within this limit.
 const linearLimit = 1e-6
 
 // atEqualObjective returns w with another function Run. The first call of Run fits with decreasing tolerances, which

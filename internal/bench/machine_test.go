@@ -14,7 +14,7 @@ func TestNoise(t *testing.T) {
 	if d := cmp.Diff(&Noise{Steal: 5, Others: 15}, noise(from, to)); d != "" {
 		t.Error(d)
 	}
-	// The clocks are read at different moments, so that their sum may exceed the number of ticks.
+	// The times are read at different moments, so that their sum may exceed the total of 200 ticks.
 	if d := cmp.Diff(&Noise{Steal: 5, Others: 0}, noise(from, usage{total: 1200, idle: 660, steal: 20, ownTime: 160})); d != "" {
 		t.Error(d)
 	}

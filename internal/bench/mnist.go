@@ -25,7 +25,7 @@ import (
 //
 //	ridge    exact kernel ridge regression of the ten indicators, λ = 0.1
 //	nystrom  like ridge, with kernel functions at only M of the images
-//	svc      support vector classification by a machine for each pair of classes, C = 10
+//	svc      support vector classification, one classifier for each pair of classes, C = 10
 //
 // A pixel is a number from 0 to 1. All fits use the Gaussian kernel with σ = 5. scikit-learn fits
 // KernelRidge if its matrices fit into the memory, RidgeClassifier on Nystroem, and SVC.

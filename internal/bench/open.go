@@ -43,7 +43,7 @@ type setup struct {
 	timeEstimates timeEstimates // estimates by implementation and operation
 }
 
-// open opens the devices, the device that checks results, and the libraries. Close the setup even after an error.
+// open opens the devices, the device that checks results, and the libraries. The caller must close l, even on errors.
 func (b Benchmark) open(ctx context.Context) (l *setup, err error) {
 	l = &setup{Benchmark: b, ctx: ctx, timeEstimates: timeEstimates{}}
 	if l.judges, err = backend.Open("cpu", backend.Config{Memory: b.Memory}); err != nil {

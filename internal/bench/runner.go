@@ -43,15 +43,15 @@ type Progress struct {
 type Runner struct {
 	Repeats int           // number of timings of each entry in a case; 0 means 1
 	Sample  time.Duration // minimum time of a timing; a timing has several runs if one run is shorter
-	// Budget limits the total time of an entry's timings in a case, of which there is at least one. 0 means no limit.
+	// Budget limits the total time of an entry's timings in a case. There is at least one timing. 0 means no limit.
 	Budget time.Duration
 	// Pause is the time before each timing. In this time the threads of the previous entry become idle.
 	Pause    time.Duration
 	Progress func(Progress) // receives the progress; may be nil
 }
 
-// A run shorter than warm is repeated before its timings: a fit of 75 ms takes 110 ms directly after the pause
-// (Zen 4, two processors, 2026-11-27).
+// If the first run of an entry is shorter than warm, warm-up runs precede the timings: a fit of 75 ms takes 110 ms
+// directly after the pause (Zen 4, two processors, 2026-11-27).
 const warm = 250 * time.Millisecond
 
 // Run measures the tasks. The Result also records the implementations, the machine, the time, the

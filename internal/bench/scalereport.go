@@ -88,7 +88,7 @@ func (r *Result) planUsed(name string) (maxShare float64) {
 	return maxShare
 }
 
-// exponentTable returns a table of the exponents of each solver's growth with one parameter, and its largest size.
+// exponentTable returns a table of the exponents with which the costs of each solver grow, and of its largest costs.
 func (r *Result) exponentTable(subset *Result, parameter string) *Table {
 	t := &Table{
 		Title: "Exponents of " + parameter,

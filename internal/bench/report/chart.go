@@ -181,8 +181,8 @@ func (t ticks) Ticks(low, high float64) []plot.Tick {
 	return list
 }
 
-// logTicks has ticks at 1, 2, … 9 times the powers of ten. The powers of ten have labels, and more ticks if there
-// are fewer than three labels. An axis with fewer than three ticks gets the ticks of a linear axis instead.
+// logTicks has ticks at 1, 2, … 9 times the powers of ten. The powers of ten have labels. If there are fewer than three
+// of them, other ticks have labels, too. An axis with fewer than three ticks gets the ticks of a linear axis instead.
 type logTicks struct{}
 
 // Ticks implements plot.Ticker.
