@@ -84,8 +84,8 @@ func integersOp[T backend.Float](r *rand.Rand, t blas.Transpose, rows, cols, pad
 	return integers[T](r, rows, cols, pad)
 }
 
-// triangularOf returns a matrix whose other triangle is NaN, and so is a unit diagonal. Elements off the diagonal
-// are mostly zero, and the diagonal elements are 1, 2 or −1, so that solutions are exact.
+// triangularOf returns a triangular matrix. The other triangle and a unit diagonal are NaN. Elements off the
+// diagonal are mostly zero, and the other diagonal elements are 1, 2 or −1, so that solutions are exact.
 func triangularOf[T backend.Float](r *rand.Rand, ul blas.Uplo, d blas.Diag, n, pad int) padded[T] {
 	s := newPadded[T](n, n, pad)
 	s.fill(func(i, j int) T {

@@ -16,8 +16,8 @@ import (
 // Omitting features saves time if the remaining fraction of features is at most sparseFraction.
 const sparseFraction = 0.6
 
-// keptFraction estimates, from some groups of points, the fraction of features that are not omitted. It returns 1 if the
-// fraction exceeds sparseFraction. Otherwise it sets center[j] to 0 for each feature j that is 0 in at least half of
+// keptFraction estimates, from some groups of points, the fraction of features that are not omitted. It returns 1 if
+// this exceeds sparseFraction. Otherwise it sets center[j] to 0 for each feature j that is 0 in at least half of
 // the sampled points, so that centering does not destroy these zeros.
 func keptFraction[T backend.Float](m *matrix[T], center []T, nr int) float64 {
 	const samples, groupRows = 16, ukr.SparseRows

@@ -249,7 +249,7 @@ func (o *commonTerms[T]) byDefinition(i, j int) T {
 	return T(kernels.EvalSparse(o.stat, o.x.csr.Cols, o.x.point(i), o.z.point(j)))
 }
 
-// add sets out to the statistics of row i of X and the rows of Z from j.
+// add completes the statistics of row i of X and the rows of Z from j on. out holds the terms of the dense columns.
 func (o *commonTerms[T]) add(_ *scratch[T], i, j int, out []T) {
 	out = out[:min(len(out), o.z.csr.Rows-j)]
 	if _, ok := slices.BinarySearch(o.definedX, int32(o.x.first+i)); ok {

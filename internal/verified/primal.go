@@ -45,12 +45,12 @@ func (s *Primal) lambda(c int) Ball {
 //
 //	(Σ w_i (φ(x_i) − φ̄)(φ(x_i) − φ̄)ᵀ + P)e = g − g_b φ̄,  error of b = g_b/m − φ̄ᵀe.
 //
-// For a lower bound μ > 0 on the eigenvalues of P, therefore
+// For a lower bound μ > 0 on the eigenvalues of P, it follows that
 //
 //	‖e‖ ≤ ‖g − g_b φ̄‖/μ,  |error of f(x)| ≤ ‖φ(x)‖‖e‖ + ‖φ̄‖‖e‖ + |g_b|/m.
 //
 // For P = λI, μ = λ, and otherwise minEigenvalue proves μ. The residuals g and g_b are evaluated with 106 bits.
-// Bound solves the equations for the errors in float64 and applies the bounds to f plus this correction.
+// Bound computes a correction by solving the equations for e in float64, and applies the bounds to the corrected f.
 //
 // Bound reads the samples at most four times.
 func (s *Primal) Bound(ctx context.Context, f *Expansion) (*ErrorBound, error) {
@@ -188,7 +188,7 @@ func (r *primalResidual) set(targets []TargetBound, floor float64) {
 	}
 }
 
-// residuals evaluates the residuals of f plus the correction of b in a pass over the samples.
+// residuals evaluates the residuals of f, corrected by b.Correction, in a pass over the samples.
 func (p *primal) residuals(ctx context.Context, b *ErrorBound) (*primalResidual, error) {
 	m, t := p.f.Alpha.Rows, p.f.Alpha.Cols
 	first := p.center == nil

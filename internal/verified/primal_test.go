@@ -450,8 +450,8 @@ func TestSumsSize(t *testing.T) {
 	}
 }
 
-// TestVaryingSelf checks that Rounded returns ErrSamples if Pass is nil and k(x, x) depends on x. With equal
-// centers, a bound on the eigenvalues would fail with another error.
+// TestVaryingSelf checks that Rounded returns ErrSamples if Pass is nil and k(x, x) depends on x. The centers are
+// equal, so that Rounded would return another error if it computed a bound on the eigenvalues first.
 func TestVaryingSelf(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	centers := numeric.DensePoints(backend.NewHost[float64](2, 1))

@@ -375,7 +375,7 @@ func (w *primalRounded) bySums(sums *stream.Sums, floor float64) *ErrorBound {
 		if r.origin != nil {
 			origin = r.origin[p]
 		}
-		// Find the corners of the box with the largest ‖x − origin‖ and the largest Σ |x_p| + |x_p − origin_p|.
+		// Find the corners of the box with the largest ‖x − origin‖ and Σ |x_p| + |x_p − origin_p|.
 		for i, size := range []func(v float64) float64{
 			func(v float64) float64 { return math.Abs(v - origin) },
 			func(v float64) float64 { return math.Abs(v) + math.Abs(v-origin) },

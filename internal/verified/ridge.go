@@ -277,7 +277,7 @@ func (s *System) setIndefinite(target *TargetBound, n int, r, rho, onesNorm floa
 	}
 }
 
-// rowSizes holds Σ_j|k(x_j, x)| and Σ_j k(x_j, x)² for each row x, or nil if no bound needs these sums.
+// rowSizes holds Σ_j|k(x_j, x)| and Σ_j k(x_j, x)² for each row x. Both slices are nil if no bound needs these sums.
 type rowSizes struct{ sums, squares []float64 }
 
 func newRowSizes(rows int, needed bool) rowSizes {

@@ -241,7 +241,7 @@ func (p *pessimism) sortedRatios(include func(n int) bool) (list []float64) {
 	return list
 }
 
-// compare solves s with Mercer and exactly, and checks every bound with and without the correction.
+// compare solves s exactly and with Mercer, and checks every bound with and without the correction.
 func (s *system) compare(t *testing.T, dev backend.Device, lambda float64, intercept bool, factor [][]*big.Float, sums *[len(ways)]pessimism) {
 	ctx := context.Background()
 	p := s.p

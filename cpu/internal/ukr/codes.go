@@ -63,7 +63,7 @@ func encodeGeneric[T Float](s *Span[T]) {
 }
 
 // Scaled is a Tile in which an element of A or B is a pair of int16, which takes 32 bits; Lda counts pairs. The
-// product of the pairs (a₁, a₂) and (b₁, b₂) is a₁b₁ + a₂b₂, in int32. The sum of element (i, j) is multiplied by
+// product of the pairs (a₁, a₂) and (b₁, b₂) is a₁b₁ + a₂b₂, in int32. Element (i, j) of the result is multiplied by
 // α·R_i·S_j. R has an element for each row of the panels of A, and S for each row of the panel of B.
 //
 // tools/asmgen relies on the field order.

@@ -110,20 +110,19 @@ type Kernels[T Float] struct {
 	Exp func(*Span[T])
 
 	// The errors of the following functions are at most the stated number of units in the last place (ulp) for
-	// every argument. The largest error found in tests is in brackets. In float32, these functions are computed in
-	// float64 and rounded; their bound is 0.51 ulp [0.503]. NaN gives NaN.
+	// every argument. In float32, these functions are computed in float64 and rounded, with a bound of 0.51 ulp. NaN
+	// gives NaN.
 
-	// Log computes x ← ln x within 0.51 ulp [0.500]. The result is −Inf for 0 and NaN for x < 0.
+	// Log computes x ← ln x within 0.51 ulp. The result is −Inf for 0 and NaN for x < 0.
 	Log func(*Span[T])
-	// Pow computes x ← (B·x + C)^A within 0.9 ulp [0.692], for any A. If B·x or C is negative, this
-	// bound is relative to the power of the rounded base B·x + C. A negative base gives NaN. The
-	// bases 0 and Inf give 0 or Inf by the sign of A, and 1 if A = 0.
+	// Pow computes x ← (B·x + C)^A within 0.9 ulp, for any A. If B·x or C is negative, this bound is
+	// relative to the power of the rounded base B·x + C. A negative base gives NaN. The bases 0 and Inf
+	// give 0 or Inf by the sign of A, and 1 if A = 0.
 	Pow func(*Span[T])
-	// Tanh computes x ← tanh(A·x + B) within 1 ulp [0.677] of the hyperbolic tangent of the
-	// argument rounded to float64.
+	// Tanh computes x ← tanh(A·x + B) within 1 ulp of the hyperbolic tangent of A·x + B rounded to float64.
 	Tanh func(*Span[T])
-	// Sin computes x ← sin(A·x), and Cos computes x ← cos(A·x), within 0.8 ulp [0.715] of the function of the
-	// argument rounded to float64; ±Inf gives NaN. Arguments beyond 2³⁰ are reduced one at a time, in portable Go.
+	// Sin computes x ← sin(A·x), and Cos computes x ← cos(A·x), within 0.8 ulp of the function of A·x rounded to
+	// float64. ±Inf gives NaN. Arguments beyond 2³⁰ are reduced one at a time, in portable Go.
 	Sin, Cos func(*Span[T])
 
 	// Distance computes x ← (A + y) − 2x, that is ‖a−b‖² from aᵀb and the squared norms A and y. Flag is not 0 if
@@ -233,8 +232,8 @@ type Tier struct {
 	// Pairs is the rate of the multiplications of Gemm16, divided by the rate of Gemm in float32. It
 	// is 0 if Gemm16 is not faster.
 	Pairs float64
-	// Products is the rate of Gemm in float64 on two cores, in operations per second. It is 0 if
-	// the rate is near 1e11, the rate that package solvers assumes.
+	// Products is the rate of Gemm in float64 on two cores, in operations per second. 0 means about
+	// 1e11, the rate that package solvers assumes.
 	Products float64
 	F32      Kernels[float32]
 	F64      Kernels[float64]
