@@ -198,8 +198,7 @@ func (f *function) gradient(i int, shape tensor.Shape, gradDims int) *function {
 	}
 }
 
-// part returns a function that copies elements of a vector to a new shape. Gorgonia may reuse the vector's memory
-// while the elements are still in use.
+// part returns a function that copies elements of a vector to a new shape. Gorgonia may reuse the vector's memory.
 func part(first int, shape tensor.Shape) *function {
 	shape = shape.Clone()
 	return &function{

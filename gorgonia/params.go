@@ -66,7 +66,7 @@ func (p Params) context() context.Context {
 	return p.Context
 }
 
-// check returns an error if the params make every run with the n×d node x fail.
+// check returns an error if the params are invalid for the n×d node x.
 func (p Params) check(x *G.Node) error {
 	if p.Device == nil {
 		return errors.New("no device was given")

@@ -19,7 +19,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// fitter returns the method Fit of a learner with a result of type Model, which is nil after an error.
+// fitter converts the method Fit of a learner to a learners.Fitter, whose result is nil after an error.
 func fitter[M learners.Model](fit func(context.Context, backend.Device, mat.Matrix, mat.Matrix, learners.Options) (M, error)) learners.Fitter {
 	return func(ctx context.Context, dev backend.Device, x, y mat.Matrix, o learners.Options) (learners.Model, error) {
 		m, err := fit(ctx, dev, x, y, o)

@@ -44,8 +44,8 @@ for alpha in a["alphas"]:
 					checkClose(t, "λ(θ)", bounded.Lambda()[0], 2*float64(n)*alpha, 1e-5*2*float64(n)*alpha)
 					m = bounded
 				}
-				// By the duality gaps, at most 1e-14‖y‖², the fitted values differ by at most 2e-7‖y‖; the
-				// smallest singular value of x is 0.09√n.
+				// The duality gaps are at most 1e-14‖y‖², so the fitted values differ by at most 2e-7‖y‖. The smallest
+				// singular value of x is 0.09√n.
 				bound := 2e-7 * mat.Norm(y, 2) / (0.09 * math.Sqrt(float64(n)))
 				maxError := 0.0
 				for p := range d {
@@ -133,8 +133,8 @@ out.update(coef=m.coef_, std=s, f=f, intercept=m.intercept_, noise=m.alpha_, wei
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Both programs stop at a change of 1e-12, and all later steps change the weights by at most 1000
-			// times as much.
+			// Both programs stop when a step changes the weights by 1e-12. All later steps together would change them
+			// by at most 1000 times as much.
 			const bound = 1e-9
 			for p := range d {
 				checkClose(t, "weight", m.Coef().At(p, 0), want.Coef[p], bound*mat.Norm(m.Coef(), 2))

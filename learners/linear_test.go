@@ -151,8 +151,7 @@ func TestMinimumNorm(t *testing.T) {
 					product += v[p] * w.At(p, 0)
 					size += math.Abs(v[p] * w.At(p, 0))
 				}
-				// The tolerance is the rounding error of the weights, with the condition number 10 within the row
-				// space.
+				// The tolerance is the rounding error of the weights, for a condition number of 10 on the row space.
 				checkClose(t, test.name+": product with the null space", product, 0, 1e2*0x1p-52*float64(n)*(size+mat.Norm(w, 2)))
 			}
 			noGradient(t, dev, m, x, y, test.name)

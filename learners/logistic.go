@@ -57,9 +57,9 @@ const (
 // e^f_j). The intercepts are not penalized. λ is 1/C for scikit-learn's C.
 //
 // With λ > 0 the minimum is unique, except that a constant may be added to all K intercepts. They are chosen to sum to
-// 0. With λ = 0 Fit fits the K−1 columns of Reference, which has the same minimum. It exists only if the classes cannot
-// be separated. Otherwise Fit returns an error or, if MaxIter is set, the model of the last iteration, with a Fact
-// "warning".
+// 0. With λ = 0 Fit fits the K−1 columns of Reference, which has the same minimum. The minimum then exists only if the
+// classes cannot be separated. Otherwise Fit returns an error or, if MaxIter is set, the model of the last iteration,
+// with a Fact "warning".
 //
 // The Fact "remaining decrease" estimates the fraction by which the loss F may still decrease: gᵀM⁻¹g/(2F), where g is
 // the gradient and M is the Hessian or, for the solvers other than newton, an approximation of it. If the solver ends

@@ -101,8 +101,8 @@ for w in [np.ones(len(a["w"])), a["w"]]:
 				checkClose(t, data+" loss", loss, want.Loss, 1e-10*want.Loss) // the error of a loss is about the square of the gradient, which scikit-learn reduces below 1e-10
 				coefBound := math.Sqrt(2*excess/l.Lambda) + math.Sqrt(2*peerExcess/l.Lambda)
 				probable := math.Sqrt(excess/2) + math.Sqrt(peerExcess/2)
-				// At each sample, f differs by at most |p − p*|/min(p). The tolerance of b = f − wᵀx is smallest
-				// at the sample whose min(p) is largest.
+				// If the probabilities p have the error |p − p*|, f has an error of at most |p − p*|/min(p). The bound
+				// on b = f − wᵀx uses the sample with the largest min(p).
 				minProba, length := 0.0, 0.0
 				for i, p := range want.Proba {
 					if q := slices.Min(p) - probable; q > minProba {

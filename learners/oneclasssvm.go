@@ -28,16 +28,15 @@ func (l *OneClassSVM) parameters() []Parameter {
 	}, smoParameters(&l.Tol, positive, &l.MaxIter, &l.Cache)...)
 }
 
-// OneClassSVM estimates the region in which samples lie: f(x) = g(x) + b, where g(x) = Σ_i β_i k(x_i, x) and b
-// minimize
+// OneClassSVM estimates the region in which samples lie: f(x) = g(x) + b, where g(x) = Σ_i β_i k(x_i, x) and b minimize
 //
 //	½‖g‖² + Σ_i w_i max(−b − g(x_i), 0) + ν Σw_i b
 //
-// Predict returns f; f ≥ 0 means that x is like the samples. At most a fraction ν of the samples, by weight, has f
-// < 0; b is the largest of the values that are optimal within the tolerance.
+// Predict returns f; f ≥ 0 means that x is like the samples. At most a fraction ν of the samples, by weight, has f < 0;
+// b is the largest of the values that are optimal within the tolerance.
 //
-// The scaling is that of LIBSVM and scikit-learn's OneClassSVM: 0 ≤ β_i ≤ w_i and Σβ_i = νΣw_i. SMO (package svm)
-// takes O(n·support) values of k, and there are at least νn support vectors. Targets are ignored.
+// The scaling is that of LIBSVM and scikit-learn's OneClassSVM: 0 ≤ β_i ≤ w_i and Σβ_i = νΣw_i. SMO (sequential minimal
+// optimization) computes O(ns) kernel values for n samples and s ≥ νn support vectors. Targets are ignored.
 type OneClassSVM struct {
 	Kernel  kernels.Kernel // nil means the Gaussian with sigma = √(d·Var(X)/2), as scikit-learn's gamma="scale"
 	Nu      float64        // ν, in (0, 1]; 0 means 0.5

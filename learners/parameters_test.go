@@ -18,7 +18,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// effective holds, for parameters for which no other value of candidates has an effect, a value that has one.
+// effective holds a value with an effect for each parameter whose other candidates do not change the result of a fit.
 var effective = map[string]string{"cache": "0.0001", "lambdas": "0.5,7", "kernel": "polynomial(degree=2)"}
 
 // candidates returns a few values of a parameter. At least one of them differs from the default.

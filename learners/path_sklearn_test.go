@@ -98,7 +98,7 @@ out["gaussian"] = errors(u * np.sqrt(np.maximum(s, 0)), a["y"], None, False)
 						if c.weighted { // scikit-learn 1.2 multiplies the squared errors by the weights
 							square *= weights[i]
 						}
-						// The squared errors change by at most (2|e| + δ)δ, times the weight of the sample.
+						// If an error e changes by tol, its square changes by at most (2|e| + tol)·tol.
 						tol := delta * c.want.Factors[i][l]
 						tol *= 2*math.Sqrt(c.want.Squares[i][l]) + tol
 						maxError = max(maxError, checkClose(t, fmt.Sprintf("%s %s α=%g: the square of error %d", c.name, method, alphas[l], i+1), square, c.want.Squares[i][l], tol)/tol)

@@ -46,8 +46,8 @@ func plainPerceptron(x *mat.Dense, y, w []float64, b, zero float64, epochs, from
 	return w, average
 }
 
-// TestPerceptronStart compares perceptrons with initial w and b, a constant b, a given sgn(0), or an average that
-// begins at a given epoch with the textbook loop.
+// TestPerceptronStart compares perceptrons with the textbook loop: with an initial w and b, with a constant b, with a
+// given sgn(0), and with an average that begins after a given epoch.
 func TestPerceptronStart(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	const n, d, epochs = 30, 2, 3

@@ -455,7 +455,7 @@ func TestPosteriorExtremes(t *testing.T) {
 	for i := range smallWeights {
 		smallWeights[i] = 0.5 / 30
 	}
-	// Σw − 1 < 0, the number of targets less one for the intercept, cannot determine s².
+	// With an intercept, the effective number of targets is Σw − 1 < 0, so the targets do not determine s².
 	lightModel, err := learners.NystromRidge{Kernel: k, Lambda: 0.3, Centers: 10, Std: true}.Fit(t.Context(), dev, x, y, learners.Options{Weights: smallWeights})
 	if err != nil {
 		t.Fatal(err)
@@ -591,7 +591,7 @@ func TestNystromOptimizeOfAllRows(t *testing.T) {
 	}
 }
 
-// TestNystromCoverage checks the intervals for draws from the prior process with fewer centers than the kernel
+// TestNystromCoverage checks the 95 % intervals for draws from the prior process with fewer centers than the kernel
 // needs. With the s² that maximizes the likelihood, nearly all targets would be within the intervals.
 func TestNystromCoverage(t *testing.T) {
 	const n, centers, points, draws, lambda = 300, 60, 100, 50, 0.05

@@ -25,8 +25,9 @@ func primalSteps(n, m int, valueSteps float64) float64 {
 
 // makePrimal sets the bound of m and adds its facts. The function f of m is the solution of p for the samples of data.
 // If sharp is true, makePrimal computes the sharp bound, or returns an error if there is none. Otherwise it makes a
-// bound only for o.Prove, which is sharp if that takes at most a few hundredths of a second. The function r bounds the
-// rounding errors; nil means unknown. The rows of sparse, unless nil, are the samples; data then holds row numbers.
+// bound only if o.Prove is set, and a sharp bound only if that takes at most a few hundredths of a second. The function
+// r bounds the rounding errors; nil means unknown. Unless sparse is nil, its rows are the samples, and data holds row
+// numbers.
 func (b *errorBound) makePrimal(ctx context.Context, dev backend.Device, m *model, name string, f *verified.Expansion, p *verified.Primal, data solvers.Rows, sparse *backend.CSR[float64], res *solvers.Result, valueSteps float64, r func() *verified.Roundoff, sharp bool, o Options) error {
 	n, d, t := data.Dims()
 	size := f.Alpha.Rows

@@ -15,8 +15,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// scaled returns n samples x of overlapping classes y with features of the correlation rho, shifted by offset and
-// multiplied by scales, and the values of a noisy linear function of the features.
+// scaled returns n samples x in overlapping classes y, and the values of a noisy linear function of x. The features
+// have the correlation rho, and are then shifted by offset and multiplied by scales.
 func scaled(n, classes int, scales []float64, offset, rho float64) (x, y, target *mat.Dense) {
 	r := rand.New(rand.NewPCG(7, 0))
 	x, y, target = mat.NewDense(n, len(scales), nil), mat.NewDense(n, 1, nil), mat.NewDense(n, 1, nil)

@@ -141,7 +141,7 @@ func TestSearchThatEndsEarlyWarns(t *testing.T) {
 		}
 		const h = 1e-4
 		slope := math.Abs(likelihood(m.Lambda()*math.Exp(h))-likelihood(m.Lambda()*math.Exp(-h))) / (2 * h)
-		// A search also ends when a step raises the likelihood by less than 1e-7. The second derivative is at most n.
+		// The last step may raise the likelihood by up to 1e-7. The second derivative is at most n.
 		if bound := math.Sqrt(2e-7 * n); slope > bound {
 			t.Errorf("%d features: the slope is %.2g, more than %.2g, and there is no warning: %s", d, slope, bound, text)
 		}

@@ -66,7 +66,7 @@ for name, w in (("plain", None), ("weighted", a["w"])):
 			weights []float64
 		}{{want.Plain, nil}, {want.Weighted, weights}} {
 			o := learners.Options{Weights: c.weights}
-			// Both programs end at violations of 1e-8. The decision values are divided by a number of about 1.
+			// Both programs end at violations of 1e-8 and divide the decision values by ρ (Schölkopf et al. 2000).
 			l := learners.SVC{Kernel: k, Nu: nu, Tol: 1e-8}
 			m, err := l.Fit(ctx, dev, x, binary, o)
 			if err != nil {
@@ -149,7 +149,7 @@ func TestNuIsEquivalent(t *testing.T) {
 			b, _ := cModel.Decision(ctx, dev, x)
 			beyond, scale := 0.0, fact(nuModel, "C")
 			for i, w := range weights {
-				// Violations of 1e-7 are divided by the margin, 1/C.
+				// A ν-support vector machine divides the violations of 1e-7 by ρ = 1/C.
 				checkClose(t, "decision value", a.At(i, 0), b.At(i, 0), 1e-5*scale)
 				if (2*binary.At(i, 0)-1)*a.At(i, 0) < 1-1e-5*scale {
 					beyond += w / total

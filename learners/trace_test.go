@@ -144,7 +144,7 @@ func TestTrace(t *testing.T) {
 			}
 			continue
 		}
-		// The loss at the start, where w = 0, is at most n ln 2, and each step lowers the loss.
+		// The loss at the start, where w = 0, is at most n ln 2. Each step decreases the loss.
 		if trace[0].Number != 0 || trace[0].Loss > n*math.Ln2*(1+1e-14) {
 			t.Errorf("%v: it begins with %v, want epoch 0 and at most %v", settings, trace[0], n*math.Ln2)
 		}

@@ -10,13 +10,13 @@ import (
 )
 
 // A filter excludes samples z that cannot be neighbors of x. It computes s = xᵀz − zᵀz/2 in float32 as the inner
-// product of (x, 1) and (z, −zᵀz/2). The largest s belongs to the nearest sample, and the key of Nearest is −2s.
-// With m = d + 4 and γ = m·2⁻²⁴/(1 − m·2⁻²⁴), the error of s is, for every order of summation, at most
+// product of (x, 1) and (z, −zᵀz/2). The sample with the largest s is the nearest; the key of Nearest is −2s. For d
+// features, m = d + 4 and γ = m·2⁻²⁴/(1 − m·2⁻²⁴), the error of s in any order of summation is at most
 //
 //	γ (‖x‖‖z‖ + zᵀz/2) + 2⁻¹⁴⁹ (d + ‖x‖₁ + ‖z‖₁)
 //
-// The last term bounds the underflow (Higham, Accuracy and Stability of Numerical Algorithms, 2002, sections 2.2
-// and 3.1).
+// The last term bounds the underflow (Higham, Accuracy and Stability of Numerical Algorithms, 2002, sections 2.2 and
+// 3.1).
 type filter struct {
 	Samples
 	k                 int

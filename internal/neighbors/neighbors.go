@@ -35,9 +35,9 @@ func (s Samples) bytes(dev backend.Device, x numeric.Points, filtered bool) int6
 	return bytes
 }
 
-// Nearest calls f for the rows of x in order. The argument list of f holds the nearest samples z, sorted by
-// d²(x, z) = k(x, x) + k(z, z) − 2k(x, z) and, for equal d², by the index. The list ends when the weights of the
-// samples sum to k. The argument keys holds d² − k(x, x) of each sample in list. f must not retain the slices.
+// Nearest calls f for the rows of x in order. The argument list of f holds the nearest samples z, sorted by d²(x, z) =
+// k(x, x) + k(z, z) − 2k(x, z) and, for equal d², by the index. The list ends when the weights of the samples sum to at
+// least k. The argument keys holds d² − k(x, x) for each sample in list. f must not retain the slices.
 func (s Samples) Nearest(ctx context.Context, dev backend.Device, x numeric.Points, k int, f func(i int, list []int, keys []float64)) error {
 	rows := make([]nearest, min(x.Rows, tileRows))
 	first := 0
@@ -175,7 +175,7 @@ func Shares(sums backend.Host[float64]) error {
 	return nil
 }
 
-// tileRows and tileColumns are the maximum shape of a tile: 1 MiB in float32 for each of two workers.
+// tileRows and tileColumns are the largest numbers of rows and columns of a tile, which takes 2 MiB in float32.
 const tileRows, tileColumns = 1024, 512
 
 // grid evaluates kernel values tile by tile.

@@ -53,11 +53,11 @@ func (s Small) Eigen(ctx context.Context) (values []float64, vectors Small) {
 	return values, vectors
 }
 
-// SingularValues returns the singular values of the square matrix s in descending order. It overwrites s. If ctx
-// is done, the result is meaningless.
+// SingularValues returns the singular values of the square matrix s in descending order. It overwrites s. If ctx is
+// done, the result is meaningless.
 //
-// Householder reflections reduce s to a bidiagonal matrix B (Golub and Van Loan 2013, 5.4.8). A permutation makes
-// (0 Bᵀ; B 0), which has the eigenvalues ±σ, tridiagonal.
+// Householder reflections reduce s to a bidiagonal matrix B (Golub and Van Loan 2013, 5.4.8). The eigenvalues of (0 Bᵀ;
+// B 0) are plus and minus the singular values, and a permutation makes this matrix tridiagonal.
 func (s Small) SingularValues(ctx context.Context) []float64 {
 	n := s.Rows
 	h := backend.Host[float64]{Rows: n, Cols: n, Stride: n, Data: s.Data}

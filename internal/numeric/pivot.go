@@ -51,7 +51,7 @@ func ExplainPivot(pivot *backend.PivotError, format string, args ...any) error {
 // with diagonal elements up to largest. A larger λ does not help then.
 func Indefinite(pivot, largest float64) bool { return pivot < -math.Sqrt(Epsilon)*largest }
 
-// IndefiniteAdvice returns the advice about an indefinite K of the kernel k, or of a matrix if k is nil.
+// IndefiniteAdvice returns the advice in an error about an indefinite Gram matrix of k, or a given matrix if k is nil.
 func IndefiniteAdvice(k kernels.Kernel) string {
 	switch {
 	case k == nil:

@@ -44,9 +44,9 @@ func SamplePoints(k kernels.Kernel, x Points) (Points, error) {
 	return DensePoints(backend.Host[float64]{Rows: n, Cols: n + 2, Stride: n + 2, Data: points}), nil
 }
 
-// OtherPoints returns the rows of x as points of features numbers. For a precomputed kernel, a point has two numbers
-// and the values of k with the training objects. If x has only these values, the result lacks k(x, x), and hasDiagonal
-// is false.
+// OtherPoints returns the rows of x as points. For a precomputed kernel, a point has two numbers and the values of k
+// with all training objects. If the rows of x are only these values, features − 2 numbers, the result has no values
+// k(x, x), and hasDiagonal is false.
 func OtherPoints(k kernels.Kernel, x Points, features int) (points Points, hasDiagonal bool) {
 	if x.Sparse != nil || x.Cols != features-2 || !precomputed(k) {
 		return x, true

@@ -65,7 +65,7 @@ func SymmetricBytes[T backend.Float](b backend.Backend[T], n int) int64 {
 	return ElementBytes[T](Elements(n, n))
 }
 
-// ReducedUnit returns the relative rounding error of a factor of reduced precision, or 0 without such a factor.
+// ReducedUnit returns the relative rounding error of Cholesky factors in reduced precision, or 0 if b has none.
 func ReducedUnit[T backend.Float](b backend.Backend[T]) float64 {
 	if r, ok := b.(backend.ReducedBackend[T]); ok {
 		return r.ReducedUnit()
@@ -210,7 +210,7 @@ func (s *copyInLowerTriangle) Times(q, p backend.Matrix[float64]) []float64 {
 	return d
 }
 
-// Narrowing returns a function that sets its argument to the matrix from, rounded to float32. It
+// Narrowing returns a function that rounds the elements of `from` to float32 and stores them in its argument. It
 // returns nil if dev cannot round matrices in this storage.
 func Narrowing(dev backend.Device, from Symmetric[float64]) func(to Symmetric[float32]) error {
 	n, ok := dev.(backend.PackedNarrower)

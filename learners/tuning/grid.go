@@ -334,9 +334,9 @@ func (par GridParams) fitAll(ctx context.Context, r validate.Runner, fits []*gri
 	return err
 }
 
-// evaluate fits the setting to the training samples. It returns sums over the held-out samples: sum of the weighted
-// squared errors, or for classes of the weights of the wrong predictions, and total of all weights. With the criterion
-// Evidence, sum is minus the log evidence of the model.
+// evaluate fits the setting to the training samples. The result sum is the weighted sum of the squared errors of the
+// held-out samples, for classes the sum of the weights of wrongly predicted samples, and for the criterion Evidence
+// minus the log evidence. The result total is the sum of all weights of held-out samples.
 func (par GridParams) evaluate(ctx context.Context, s *Setting, v validate.Fit) (sum, total float64, err error) {
 	dev, p, o := v.Device, v.Part, v.Options
 	m, err := s.Fit(ctx, dev, p.Train.X, p.Train.Y, o)
