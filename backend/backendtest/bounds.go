@@ -54,7 +54,7 @@ func product[T backend.Float](k int) float64 {
 // pair have these errors:
 //
 //   - A sum over the features, the only formula of the L1 distance, has the relative error γ_{d+3}.
-//   - ‖x′‖² + ‖z′‖² − 2x′ᵀz′ for points shifted by a point in the convex hull of the data has the error
+//   - ‖x′‖² + ‖z′‖² − 2x′ᵀz′ for points x′ and z′ shifted by a point in the convex hull of the data has the error
 //     γ_{d+6}(‖x′‖+‖z′‖)² ≤ 16γ_{d+6}r², where r is the largest distance of a point from the first point.
 //   - A backend may use that formula for ‖x−z‖² only if its result is ≥ 2⁻¹⁰(‖x′‖² + ‖z′‖²). The error is then
 //     ≤ 2·2¹⁰γ_{d+6}‖x−z‖²; another factor of 2 allows for the rounding of both sides of the comparison.

@@ -140,7 +140,7 @@ func (p *ridge) residual(w []float64) float64 {
 
 // limit bounds the residual of the primal system for a w that either form has computed to the tolerance τ:
 //   - For w = Xᵀα the residual is Xᵀr with r = y − (XXᵀ + λI)α and ‖r‖ ≤ τ‖y‖, so that it is at most τ‖X‖‖y‖.
-//   - For the primal form it is at most τ‖Xᵀy‖, which is not larger.
+//   - For the primal form the residual is at most τ‖Xᵀy‖, which is not larger.
 //   - The solver and this package both compute a residual, with a rounding error of at most 2(n + m)u‖X‖²‖w‖ for
 //     the unit roundoff u and the Frobenius norm of X (Higham 2002, section 3.5), where ‖w‖ ≤ ‖y‖/(2√λ).
 func (p *ridge) limit() float64 {

@@ -21,7 +21,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// ridge returns the contest of solving (K + λI)α = y. In float32, Mercer uses Cholesky without iterative refinement.
+// ridge returns the contest in which all implementations solve (K + λI)α = y. In float32 Mercer does not refine α.
 func (c *fitBench) ridge(j judge, precision string) contest {
 	s := j.synthetic
 	k := contest{task: "ridge", parameters: s.parameters(), sendData: putAll(s.x, s.y), result: alphaOf(s), residual: j.residual, limit: ridgeLimit(s.x.Rows, c.Features, precision, s.lambda)}
@@ -44,7 +44,7 @@ func (c *fitBench) ridge(j judge, precision string) contest {
 	return k
 }
 
-// ridgeLimit bounds the residual of a direct solver, for the unit roundoff u:
+// ridgeLimit bounds the residual of a direct solver of (K + λI)α = y relative to ‖y‖, for the unit roundoff u:
 //   - An element of K has a relative error of at most (d + 8)u, from the distance and from exp; in float32 the
 //     rounding of X adds less than 4u.
 //   - The factorization and the two triangular solves each have a backward error of γ = 10√n·u with probability
@@ -165,7 +165,7 @@ func (c *fitBench) byGonum(p Peer, s *synthetic, precision string) competitor {
 // centersSeed is the seed with which scikit-learn draws the centers for all implementations.
 const centersSeed = 7
 
-// nystrom returns the contest of kernel ridge regression with M centers, which scikit-learn draws if installed.
+// nystrom returns the contest in which all implementations fit kernel ridge regression with the same M centers.
 func (c *fitBench) nystrom(j judge) contest {
 	s, n := j.synthetic, j.x.Rows
 	m := c.Centers
@@ -288,7 +288,7 @@ func (s *synthetic) allRows(m *learners.SupportModel) (function, error) {
 // nearest is the number of neighbors. checkedMeans is the number of samples whose mean is checked.
 const nearest, checkedMeans = 5, 100
 
-// neighbors returns the contest of computing, for each sample, the mean target of its nearest samples.
+// neighbors returns the contest of predictions for all samples by the mean targets of their nearest samples.
 func (c *fitBench) neighbors(j judge) contest {
 	s := j.synthetic
 	k := contest{task: "neighbors", peers: []string{sklearn}, parameters: map[string]any{"k": nearest}, sendData: putAll(s.x, s.y)}
@@ -331,7 +331,7 @@ func (c *fitBench) neighbors(j judge) contest {
 
 func matrixOf(h backend.Host[float64]) *mat.Dense { return mat.NewDense(h.Rows, h.Cols, h.Data) }
 
-// file returns the contest of three steps: read a CSV file, fit a kernel ridge model, save it in a file.
+// file returns the contest in which all implementations read a CSV file, fit a kernel ridge model and save it in a file.
 func (c *fitBench) file(j judge) (contest, error) {
 	s, table := j.synthetic, filepath.Join(c.folder, "table.csv")
 	k := contest{task: "file", peers: []string{sklearn}, parameters: s.parameters(), result: alphaOf(s), residual: j.residual, limit: ridgeLimit(j.x.Rows, c.Features, "float64", s.lambda)}

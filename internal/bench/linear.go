@@ -159,7 +159,7 @@ func (p *linearProblem) setLowerBounds(fit func(backend.Device, float64) (backen
 	return err
 }
 
-// linearContest returns the contest of a linear model. fit is Mercer's fit with a given tolerance.
+// linearContest returns a contest in which all implementations fit the linear model of p; fit is Mercer's fit.
 func (c *fitBench) linearContest(p *linearProblem, fit func(backend.Device, float64) (backend.Host[float64], error)) contest {
 	k := contest{parameters: map[string]any{"lambda": p.lambda}, sendData: putAll(p.x, p.y), residual: p.excess, limit: linearLimit, tolerant: true}
 	k.result = func(process *pypeer.Process) (function, error) {
@@ -175,7 +175,7 @@ func (c *fitBench) linearContest(p *linearProblem, fit func(backend.Device, floa
 	return k
 }
 
-// linearRidge returns the contest of ridge regression with an intercept and λ = 1.
+// linearRidge returns the contest in which all implementations fit ridge regression with an intercept and λ = 1.
 func (c *fitBench) linearRidge(n int) (contest, judge, error) {
 	j := c.judge(newLinear(n, c.Features, false))
 	var means mat.VecDense
@@ -214,8 +214,8 @@ func (c *fitBench) linearRidge(n int) (contest, judge, error) {
 	return k, j, nil
 }
 
-// lasso returns the contest of a path of 100 penalties without intercept. As in glmnet, the path begins at the smallest
-// penalty for which all weights are 0, and ends at a thousandth of this penalty, or at a hundredth if n < d.
+// lasso returns the contest in which all implementations fit the lasso without intercept for 100 penalties: as in
+// glmnet, from the smallest for which all weights are 0 down to a thousandth of it, or to a hundredth if n < d.
 func (c *fitBench) lasso(n int) (contest, judge, error) {
 	p := &linearProblem{judge: c.judge(newLinear(n, c.Features, false))}
 	ratio := 1e-3
@@ -253,7 +253,7 @@ func (c *fitBench) lasso(n int) (contest, judge, error) {
 	return k, p.judge, nil
 }
 
-// logistic returns the contest of logistic regression of two classes with λ = 1 and without intercept.
+// logistic returns the contest in which all implementations fit logistic regression with λ = 1 and without intercept.
 func (c *fitBench) logistic(n int) (contest, judge, error) {
 	p := &linearProblem{judge: c.judge(newLinear(n, c.Features, true))}
 	p.objectives = p.logisticObjectives

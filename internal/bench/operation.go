@@ -17,9 +17,9 @@ type operand[T backend.Float] struct {
 	x, y backend.Host[T]
 }
 
-// productLimit bounds the relative difference between two computed products with K whose terms do
-// not cancel. With the unit roundoff u, an element of K has an error of at most (d + 12)u (see
-// ridgeLimit) in each product, and a sum of n terms adds an error of at most 10√n·u.
+// productLimit bounds the relative difference between two computed products of K and a vector of
+// ones. With the unit roundoff u, each product has an error of at most (d + 12)u from the elements
+// of K (see ridgeLimit), and of at most 10√n·u from the sums of n terms.
 func productLimit[T backend.Float](n, d int) float64 {
 	return (20*math.Sqrt(float64(n)) + 2*(float64(d)+12)) * roundoff[T]()
 }

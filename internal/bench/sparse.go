@@ -187,8 +187,8 @@ func (p *sparseProblem) hinge(f function) (float64, error) {
 	return (value - p.lower) / float64(len(p.y)), err
 }
 
-// dual returns the dual objective Σ|β_i| − ½βᵀKβ, a lower bound of F. It returns an error unless 0 ≤ y_iβ_i ≤ 1
-// and Σβ = 0, the conditions for this bound.
+// dual returns the dual objective Σ|β_i| − ½βᵀKβ, a lower bound of the F that hinge defines. It returns an error unless
+// 0 ≤ y_iβ_i ≤ 1 for all i and Σβ_i = 0, the conditions for this bound.
 func (p *sparseProblem) dual(beta []float64) (float64, error) {
 	_, square, err := p.values(function{coef: beta})
 	if err != nil {
