@@ -51,7 +51,7 @@ func HostOf[T backend.Float](t *tensor.Dense) (backend.Host[T], error) {
 }
 
 // TensorOf returns a matrix as a tensor of two dimensions that shares its memory. A column of a wider matrix becomes a
-// vector. TensorOf returns an error if the matrix is empty or the capacity of h.Data is less than h.Rows·h.Stride.
+// vector. TensorOf returns an error for an empty matrix, or if rows have gaps and cap(h.Data) < h.Rows·h.Stride.
 func TensorOf[T backend.Float](h backend.Host[T]) (*tensor.Dense, error) {
 	if h.Rows < 1 || h.Cols < 1 {
 		return nil, fmt.Errorf("gorgonia: tensor of a matrix: the matrix is empty: %d rows, %d columns", h.Rows, h.Cols)

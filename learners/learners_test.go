@@ -260,7 +260,7 @@ func TestPrimalIsDual(t *testing.T) {
 				}
 				models = append(models, m)
 			}
-			// The condition number of XᵀWX + 1 is at most 3·n·d + 1.
+			// The condition number of XᵀWX + λI with λ = 1 is at most 3·n·d + 1.
 			bound := 3 * float64(n*d) * float64(n+d) * 0x1p-52 * mat.Norm(models[0].Coef(), 2)
 			maxError := 0.0
 			for p := range d {

@@ -28,9 +28,9 @@ type Parts struct {
 	counts []float64 // for an SVC, the number of points of each class
 }
 
-// Weights returns the d×k weights w of f(x) = xᵀw + b for a model of the linear kernel with sparse points. w has a
-// column for each entry of Intercept, and a row for each entry of features: the features that occur in some point. w is
-// nil for other models.
+// Weights returns the weights w of f(x) = xᵀw + b for a model of the linear kernel with sparse points. w has a column
+// for each entry of Intercept, and a row for each entry of features: the features that occur in some point. w is nil
+// for other models.
 func (p Parts) Weights() (features []int32, w *mat.Dense) {
 	x, sparse := p.Points.(backend.CSR[float64])
 	if _, linear := p.Kernel.(kernels.Linear); !sparse || !linear || p.Coef == nil {

@@ -27,20 +27,20 @@ func (l *RVC) parameters() []Parameter {
 	return append([]Parameter{medianKernel(&l.Kernel)}, evidenceParameters(&l.Tol, "0.1", &l.MaxIter, &l.Seed)...)
 }
 
-// RVC is the relevance vector machine for classification. The log odds of the second of two classes are f(x) = Σ_j
-// μ_j φ_j(x) with the basis φ_0 = 1 and φ_j = k(x_j, ·) and the prior N(0, 1/α_j) of the weights. The posterior is
-// approximated by a Gaussian about its mode μ (Laplace), with the covariance Σ = (ΦᵀBΦ + A)⁻¹. Here Φ_ij =
-// φ_j(x_i), B = diag(w_i p_i(1 − p_i)), A = diag(α), and p_i is the probability of the second class for sample i.
-// α maximizes the evidence
+// RVC is the relevance vector machine for classification. The log odds of the second of two classes are f(x) = Σ_j μ_j
+// φ_j(x) with the basis φ_0 = 1 and φ_j = k(x_j, ·) and the prior N(0, 1/α_j) of the weights. The posterior of the
+// weights is approximated by a Gaussian about its mode μ (Laplace's approximation) with the covariance Σ = (ΦᵀBΦ +
+// A)⁻¹. Here Φ_ij = φ_j(x_i), A = diag(α), B = diag(w_i p_i(1 − p_i)), and p_i is the probability of the second class
+// for sample i. α maximizes the evidence
 //
 //	Σ_i w_i log p(y_i | μ) − ½ μᵀAμ + ½ log|A| + ½ log|Σ|
 //
-// by the steps of Tipping and Faul (2003), each of which adds, changes or deletes a basis function. The steps are
-// made in batches; a batch that does not raise the evidence is undone, and replaced by Newton steps for all α and
-// by single steps. For K > 2 classes there are K machines, each for one class against the rest, and the
-// probabilities of the classes are normalized to sum to 1.
+// by the steps of Tipping and Faul (2003), each of which adds, changes or deletes a basis function. Several steps are
+// made at once. If they do not raise the evidence, they are undone, and Newton steps for all α and single steps follow.
+// For K > 2 classes there are K machines, each for one class against the rest, and the probabilities of the classes are
+// normalized to sum to 1.
 //
-// Φ is stored on the device and takes 2n² numbers. For m functions in the model, a batch costs several Newton
+// Φ is stored on the device and takes 2n² numbers. For m functions in the model, a batch of steps costs several Newton
 // steps of O(nm²) and one product of O(n²m) operations. If a fit ends before it reaches Tol, the Facts include a
 // "warning".
 type RVC struct {

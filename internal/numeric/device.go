@@ -5,7 +5,7 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Zero queues m ← 0 as an empty product with β = 0.
+// Zero queues m ← 0, as a product of an n×0 and a 0×c matrix.
 func Zero[T backend.Float](b backend.Backend[T], m backend.Matrix[T]) {
 	if n, c := m.Dims(); n > 0 && c > 0 {
 		b.Gemm(backend.NoTrans, backend.NoTrans, 1, m.View(0, 0, n, 0), m.View(0, 0, 0, c), 0, m)

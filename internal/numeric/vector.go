@@ -95,7 +95,7 @@ func Roots(v []float64) []float64 {
 	return r
 }
 
-// Widen converts a row to float64.
+// Widen sets dst to the elements of src, converted to float64.
 func Widen[T backend.Float](dst []float64, src []T) {
 	for j, v := range src {
 		dst[j] = float64(v)
