@@ -11,8 +11,8 @@ import (
 )
 
 // TestLassoCorrelated fits features with the correlation 0.9, some of them equal and one constant, with XᵀX and
-// without. Coordinate descent must take at most 100 sweeps for each penalty, and the conditions of Karush, Kuhn
-// and Tucker must hold.
+// without. Coordinate descent must take at most 100 passes over the weights for each penalty, and the
+// Karush–Kuhn–Tucker conditions must hold.
 func TestLassoCorrelated(t *testing.T) {
 	eachFastDevice(t, func(t *testing.T, dev backend.Device) {
 		t.Log("seed 11")

@@ -27,9 +27,9 @@ type degenerate struct {
 
 func (d degenerate) targets() *mat.Dense { return mat.NewDense(len(d.y), 1, d.y) }
 
-// bound bounds the difference between the mean of the targets and the values f(x_i) that rounding errors cause. The
-// residual of the normal equations is at most 20√(n+d)·2⁻⁵³‖W^½X‖‖W^½y‖. It is divided by the square of the singular
-// values of W^½X, which are all equal. The tolerance of learners that solve (K + λW⁻¹)α = y adds √(max w/min w)·tol‖y‖.
+// bound returns the largest difference, due to rounding errors, between f(x_i) and the mean of the targets. The
+// residual of the normal equations, 20√(n+d)·2⁻⁵³‖W^½X‖‖W^½y‖, is divided by the square of the singular values of W^½X,
+// which are all equal. Learners that solve (K + λW⁻¹)α = y add √(max w/min w)·tol‖y‖.
 func (d degenerate) bound(tol float64) float64 {
 	n, cols := d.x.Dims()
 	var features, targets, farthest float64

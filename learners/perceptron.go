@@ -109,8 +109,8 @@ func (k PerceptronKind) name() string {
 //
 // Training stops after an epoch without mistakes. On separable samples this happens after at most (2R/γ)² mistakes, or
 // (R/γ)² without an intercept, where γ is the margin of the best w of length 1 (Novikoff, 1962). These bounds are
-// multiplied by the batch size and by the ratio of the largest weight to the smallest. On other samples the fit ends
-// after Epochs epochs, and the averaged or voted kind predicts better than the last w.
+// multiplied by the batch size and by the ratio of the largest weight to the smallest. If the samples are not
+// separable, the fit ends after Epochs epochs, and the averaged or voted kind predicts better than the last w.
 //
 // An epoch takes O(n d C) operations for n samples, d features and C columns of w: one column for two classes, and
 // otherwise K columns. Sources: Rosenblatt (1958); Freund and Schapire (1999).

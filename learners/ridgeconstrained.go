@@ -29,20 +29,19 @@ func (l *RidgeConstrained) parameters() []Parameter {
 	}
 }
 
-// RidgeConstrained is ridge regression with a bound instead of a penalty: f(x) = wᵀx + b with the w and b that
-// minimize
+// RidgeConstrained is ridge regression with a bound instead of a penalty: f(x) = wᵀx + b with the w and b that minimize
 //
 //	Σ_i w_i (y_i − wᵀx_i − b)²   subject to   ‖w‖² ≤ θ
 //
-// for each output. The solution is ridge regression with the λ ≥ 0 at which ‖w(λ)‖² = θ, or the least-squares
-// solution of minimum norm if it satisfies the bound. Newton's method finds λ as the root of 1/‖w(λ)‖ − 1/√θ (Moré
-// and Sorensen 1983; Hebden 1973). ‖w‖² equals θ to a relative error of 1e-10. The facts state for the first
-// output whether the constraint is active (λ > 0), and the value of ‖w‖² without the constraint.
+// for each output. If the least-squares solution of minimum norm satisfies the bound, it is the result. Otherwise the
+// result is the solution of ridge regression with the λ > 0 at which ‖w(λ)‖² = θ, to a relative error of 1e-10.
+// Newton's method finds λ as the root of 1/‖w(λ)‖ − 1/√θ (Moré and Sorensen 1983; Hebden 1973). The facts state for the
+// first output whether the constraint is active (λ > 0), and the value of ‖w‖² without the constraint.
 //
-// Each Newton step is a Cholesky factorization on the device and takes O(m³) operations, where m is the smaller of
-// the numbers of features and rows. Each output takes about five steps. The memory is XᵀX or XXᵀ, m² numbers, and
-// X if there are fewer rows than features. If the constraint is not active, or rows or features are nearly
-// dependent, a QR factorization takes two more copies of X, which the plan always includes.
+// Each Newton step is a Cholesky factorization on the device and takes O(m³) operations, where m is the smaller of the
+// numbers of features and rows. Each output takes about five steps. The memory is XᵀX or XXᵀ, m² numbers, and X if
+// there are fewer rows than features. If the constraint is not active, or rows or features are nearly dependent, a QR
+// factorization takes two more copies of X.
 type RidgeConstrained struct {
 	Theta       float64 // ≥ 0; 0 means ‖w‖² of ridge with λ = 1, for each output
 	NoIntercept bool    // set b = 0; by default b is fitted and not subject to the bound
