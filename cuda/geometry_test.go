@@ -76,7 +76,7 @@ func launchesUseTheCard[T backend.Float](t *testing.T, q *queue[T]) {
 				if launched == "gram_symv" {
 					pairs /= 2
 				}
-				// All blocks of an operation evaluate about the same number of pairs of points.
+				// All blocks of threads of an operation evaluate about the same number of pairs of points.
 				second := d.props.singleRate() / 2 * 0.5 / ratio // instructions per second
 				slowest := float64(ceil(maxBlocks, d.props.concurrentBlocks())*d.props.concurrentBlocks()) * pairs / float64(blocks) * (p.cost(features) + float64(op.columns)) / second
 				utilization := float64(blocks) / float64(rounds*d.props.concurrentBlocks())

@@ -270,7 +270,7 @@ func testGramPoints[T backend.Float](r *rig[T]) {
 		} {
 			check(k, histogram(1+r.rng.IntN(40)), histogram(1+r.rng.IntN(40)))
 		}
-		// The precomputed kernels have d training objects, whose points are the rows of training.
+		// For kernels.Precomputed, training object i is the row i, k(i, i), k(i, 0), k(i, 1), … of training.
 		values := r.normals(d, d)
 		training := fromFunc(d, d+2, func(i, j int) float64 {
 			if j == 0 {

@@ -77,7 +77,7 @@ func testLargePotrf[T backend.Float](r *rig[T]) {
 	n := r.LargeN - 1
 	low := r.exactTriangle(n, 12, true)
 	exact := mulSparse(low, transpose(low))
-	// GGᵀ + nI takes few operations if G has few columns.
+	// The dense matrix is GGᵀ + nI, where G has only 8 columns to save time.
 	g := r.normals(n, 8)
 	dense := mul(g, transpose(g))
 	for i := range n {

@@ -66,7 +66,6 @@ func testMemory[T backend.Float](r *rig[T]) {
 			}
 		}
 	}
-	// Make many matrices, and free them in a random order.
 	var matrices []backend.Matrix[T]
 	for i := range 20 {
 		matrices = append(matrices, r.alloc(r.b, 10+i, 10))

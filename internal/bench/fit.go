@@ -77,7 +77,7 @@ func (c *fitBench) fits() error {
 	if c.Data == sparseData || !slices.Contains(c.Peers, "gonum") && !slices.Contains(c.Peers, sklearn) {
 		return nil // all other implementations check their memory themselves
 	}
-	// scikit-learn stores K, a copy of K and the factor, and before that the pairwise distances.
+	// scikit-learn stores the pairwise distances, K, a copy of K and the factor.
 	n := slices.Max(c.Sizes)
 	return refuse(FitKind, "n =", "the four matrices that gonum and scikit-learn may hold", n, c.judges.Info().Memory,
 		func(n int) int64 { return 4 * 8 * int64(n) * int64(n) })

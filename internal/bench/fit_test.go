@@ -274,7 +274,7 @@ func TestLinearBounds(t *testing.T) {
 	if values, lower = j.lassoObjectives([]float64{mu})(zero); !(lower[0] < want && want < values[0]) {
 		t.Errorf("lasso at 0: %v, at least %v; the minimum is %v", values, lower, want)
 	}
-	// For one sample of each class, at 2 and −2, w minimizes 2 ln(1 + e^−2w) + ½w².
+	// For a sample of class 1 at x = 2 and a sample of class 0 at x = −2, F(w) = 2 ln(1 + e^−2w) + ½w².
 	pair := &synthetic{x: backend.Host[float64]{Rows: 2, Cols: 1, Stride: 1, Data: []float64{2, -2}}, y: backend.Host[float64]{Rows: 2, Cols: 1, Stride: 1, Data: []float64{1, 0}}, lambda: 1}
 	minimum, argmin := math.Inf(1), 0.0
 	for k := range 400001 {

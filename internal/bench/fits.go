@@ -253,7 +253,7 @@ func (c *fitBench) svr(j judge) contest {
 	k.parameters["c"], k.parameters["epsilon"], k.parameters["tol"], k.parameters["cache"] = svrC, svrEpsilon, svrTol, svrCache
 	k.residual = func(f function) (float64, error) { return j.gap(f, svrC, svrEpsilon) }
 	// SMO ends when no pair of samples violates the optimality conditions by more than tol (Fan, Chen and Lin
-	// 2005). For some intercept, each sample then adds at most tol·C to the gap; the factor 2 is for the actual one.
+	// 2005). For some intercept, each sample then adds at most tol·C to the gap; the factor 2 allows for its error.
 	k.limit = 2 * svrTol * svrC * float64(s.x.Rows) / j.idle(svrC, svrEpsilon)
 	k.result = func(p *pypeer.Process) (function, error) {
 		beta, err := p.Get("beta")
@@ -331,7 +331,7 @@ func (c *fitBench) neighbors(j judge) contest {
 
 func matrixOf(h backend.Host[float64]) *mat.Dense { return mat.NewDense(h.Rows, h.Cols, h.Data) }
 
-// file returns the contest in which all implementations read a CSV file, fit a kernel ridge model and save it in a file.
+// file returns the contest in which all implementations read a CSV file, fit a kernel ridge model and save the model.
 func (c *fitBench) file(j judge) (contest, error) {
 	s, table := j.synthetic, filepath.Join(c.folder, "table.csv")
 	k := contest{task: "file", peers: []string{sklearn}, parameters: s.parameters(), result: alphaOf(s), residual: j.residual, limit: ridgeLimit(j.x.Rows, c.Features, "float64", s.lambda)}

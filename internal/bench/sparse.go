@@ -349,7 +349,7 @@ func coefficients(process *pypeer.Process) (function, error) {
 
 func (c *fitBench) sparseSVC(p *sparseProblem, k contest) ([]Entry, error) {
 	run := func(d backend.Device, tol float64) (*learners.SVCModel, error) {
-		// f = 0 would satisfy a tolerance of 2 or more.
+		// With a tolerance of 2 or more, SMO would stop at f = 0.
 		return learners.SVC{Kernel: p.kernel, C: 1, Tol: min(tol, 1.9), Cache: sparseCache}.Fit(c.ctx, d, p.x, p.labels(), learners.Options{Memory: c.Memory})
 	}
 	tight, err := run(c.judges, 1e-4)
