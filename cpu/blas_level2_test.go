@@ -13,7 +13,7 @@ import (
 )
 
 // TestLevel2 compares the routines of levels 2 and 1 exactly with gonum's on small integers, for sizes around the
-// limits between the algorithms, padding and increments. It fills y with NaN where y must not be read.
+// limits between the algorithms, and with padding and increments. It fills y with NaN where y must not be read.
 func TestLevel2(t *testing.T) {
 	forEachTier(t, func(t *testing.T, tier *ukr.Tier) {
 		const seed = 23

@@ -32,7 +32,7 @@ func sweepLevel3[T backend.Float](t *testing.T, l level3[T]) {
 	t.Run("triangular", l.sweepTriangular)
 }
 
-// shapes returns triples m, n, k: every combination of m and n around multiples of MR and NR, then k around KC.
+// shapes returns triples m, n, k: first combinations of m and n around multiples of MR and NR, and then k around KC.
 // With -short, it returns every fifth triple, or every fifteenth if required.FewCases.
 func (l level3[T]) shapes() [][3]int {
 	var list [][3]int

@@ -60,7 +60,7 @@ const (
 	denseFraction = 0.2
 )
 
-// windowFor returns a number of rows of a window for which, if possible, a list has about one element on average.
+// windowFor returns a number of rows of a window for which, if possible, each of the lists has about one element.
 func windowFor(rows, cols, nnz int) int {
 	size := math.MaxInt
 	if nnz > 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// fixedMatrix is a symmetric Gram matrix with 16 bits per element. Panels of ukr.CodeRows rows of the lower
-// triangle are divided into chunks of ukr.CodeSpan columns. The codes on and above the diagonal are 0.
+// fixedMatrix is a symmetric Gram matrix with a code of 16 bits for each element. Panels of ukr.CodeRows rows of the
+// lower triangle are divided into chunks of ukr.CodeSpan columns. The codes on and above the diagonal are 0.
 type fixedMatrix[T backend.Float] struct {
 	memory *matrix[T] // the memory of the whole matrix
 	codes  []uint16

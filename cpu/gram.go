@@ -90,7 +90,7 @@ type gram[T backend.Float] struct {
 	matern *[3]T
 }
 
-// flops returns the number of operations for rows × cols values, with about twenty per value for the program.
+// flops returns the number of operations for rows × cols values, of which the program takes about 20 for each value.
 func (g *gram[T]) flops(rows, cols int) float64 {
 	return flop.Gemm(rows, cols, g.d*len(g.stats)+10)
 }
@@ -139,7 +139,7 @@ func (q *queue[T]) streams(m *matrix[T]) bool {
 		m.rows*m.cols*size > q.engine.device.caches.L3
 }
 
-// tileStreamed evaluates a Gaussian for a whole tile and stores the results in A with non-temporal stores.
+// tileStreamed evaluates a Gaussian kernel for a whole tile and stores it in the view a with non-temporal stores.
 func (g *gram[T]) tileStreamed(s *scratch[T], bx, bz []packedPoints[T], i0, j0, i, j, cols int, a view[T]) {
 	st := g.stats[0]
 	width := a.cols

@@ -24,7 +24,7 @@ func (g *gram[T]) useIntegers() *gram[T] {
 	for i := range g.stats {
 		st := &g.stats[i]
 		p := &g.packs[st.packing]
-		// Integer products take 1/2 of the time in float32, and 1/4 of the time in float64, but do not omit zeros.
+		// Integer products are 2 times as fast as in float32 and 4 times as fast as in float64, but do not omit zeros.
 		if !st.product || p.scale != nil || p.freqs != nil || p.sparse && p.keptFraction < 2/float64(unsafe.Sizeof(step)) {
 			continue
 		}
@@ -108,7 +108,7 @@ func stepOf[T backend.Float](m *matrix[T]) T {
 	return T(divisor)
 }
 
-// largestSquare returns the largest ‖k‖² of the points k·step, or Inf if a feature is not a multiple of step.
+// largestSquare returns the largest ‖p/step‖² of the points p, or Inf if a feature is not a multiple of step.
 func (q *queue[T]) largestSquare(m *matrix[T], step T) float64 {
 	const grain = 64
 	tolerance := 0x1p-50 // bounds the relative rounding errors of v, of step and of v/step

@@ -66,7 +66,7 @@ func potrfBlock(n, kc int) int {
 const potrfBase = 256
 
 // factorBlock factors a lower triangle in place by recursive halving (Andersen, Gustavson and others, 2000), so
-// that matrix products do most of the work; first is the index of its first row.
+// that matrix products do most of the work. The argument first is the index of its first row in the whole matrix.
 func (q *queue[T]) factorBlock(a view[T], first int) error {
 	n := a.rows
 	if n <= potrfBase {
@@ -96,7 +96,7 @@ func split(n, base int) int { return (n/2 + base - 1) / base * base }
 // order 256 with rows of 2 KB reaches 42 GFLOP/s, and 38 without strips.
 const transposeStrip = 32
 
-// factorDirect factors a small lower triangle without packing, on rows of the transpose or of a contiguous copy.
+// factorDirect factors a small lower triangle without packing. If its columns are not contiguous, it works on a copy.
 func (e *engine[T]) factorDirect(a *view[T], first int) error {
 	n := a.rows
 	if n == 0 {

@@ -140,7 +140,7 @@ func (q *queue[T]) rows(n, cols int, f func(lo, hi int)) {
 	})
 }
 
-// serial returns a queue that uses only one worker, for work beside the work of other workers.
+// serial returns a queue that uses only one worker, for work that runs at the same time as other workers.
 func (q *queue[T]) serial() *queue[T] {
 	return &queue[T]{engine: q.engine, ctx: q.ctx, done: q.count, oneWorker: true}
 }

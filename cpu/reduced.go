@@ -85,7 +85,7 @@ type reducedFactor[T backend.Float] struct {
 }
 
 // factor factors the lower trapezoid a like potrf. It also subtracts L₂L₂ᵀ from the lower triangle of corner, where L₂
-// consists of the rows of the factor below its triangle.
+// is the rectangle below the triangle of the factor.
 func (r *reducedFactor[T]) factor(a, corner view[T]) error {
 	// The first block column often has to be multiplied in float32, so it is narrower.
 	w := min(reducedBlock/2, a.cols)

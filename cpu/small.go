@@ -79,9 +79,9 @@ func (e *engine[T]) directRank2(part ukr.Part, trans bool, n, k int, alpha T, a 
 	e.putScratch(s)
 }
 
-// directTriangle calls a kernel with a triangle A of order k and an m × n matrix B: with a copy of Bᵀ if right is
-// true, and with Aᵀ if transposed is true. isLower reports whether the triangle for the kernel is lower; an upper
-// triangle is passed in reverse order.
+// directTriangle calls a kernel with a triangle A of order k and an m × n matrix B. If right is true, it passes a copy
+// of Bᵀ instead of B. If transposed is true, it passes Aᵀ instead of A. isLower reports whether the passed triangle is
+// lower. An upper triangle is passed in reverse order and becomes lower.
 func (e *engine[T]) directTriangle(kernel func(*ukr.Direct[T]), right, transposed, isLower, unit bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int) {
 	s := e.getScratch()
 	d := &s.direct

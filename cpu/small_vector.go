@@ -69,7 +69,7 @@ func plainSymv[T backend.Float](lower bool, alpha T, a []T, lda int, x []T, beta
 	}
 }
 
-// smallTrsv computes x ← op(A)⁻¹ x by forward substitution. An upper op(A) is read in reverse order.
+// smallTrsv computes x ← op(A)⁻¹ x by forward substitution. It reverses an upper op(A), which becomes lower.
 func smallTrsv[T backend.Float](k *ukr.Kernels[T], lower, trans, unit bool, n int, a []T, lda int, x []T) {
 	ars, acs, inc, first := lda, 1, 1, 0
 	if trans {

@@ -57,7 +57,7 @@ func (q *queue[T]) gemmSparse(t backend.Trans, alpha T, x *sparseMatrix[T], mb *
 }
 
 // transposedVector is gemmSparse for Aᵀ and a B with a single column of finite elements. Each task goes through
-// all rows of A and adds the elements in its range of columns, in the order of gemmSparse. For short columns, this
+// all rows of A and adds the terms in its range of columns, in the order of gemmSparse. For short columns, this
 // is faster than reading the list of each column.
 func (q *queue[T]) transposedVector(alpha T, x backend.CSR[T], mb *matrix[T], beta T, mc *matrix[T]) {
 	grain := max(4096, panels(x.Cols, 4))

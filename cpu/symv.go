@@ -90,7 +90,7 @@ func (p sums[T]) column(g, j int) []T { return p.data[(g*p.cols+j)*p.stride:][:p
 // clear sets the sums of group g to zero.
 func (p sums[T]) clear(g int) { clear(p.data[g*p.cols*p.stride:][:p.cols*p.stride]) }
 
-// addTo adds the groups in order and computes C ← α·sums + β·C.
+// addTo adds the sums of all groups, in order, and computes C ← α·sum + β·C.
 func (p sums[T]) addTo(q *queue[T], alpha, beta T, c view[T]) {
 	q.rows(p.rows, p.cols*p.size, func(lo, hi int) {
 		for j := range p.cols {

@@ -70,7 +70,7 @@ var processor = sync.OnceValue(func() string {
 	return processorName(f)
 })
 
-// processorName reads the name from the text of /proc/cpuinfo: on arm64, the numbers of implementer and part.
+// processorName reads the name from the text of /proc/cpuinfo. On arm64 it consists of the implementer and the part.
 func processorName(cpuinfo io.Reader) string {
 	fields := map[string]string{}
 	for s := bufio.NewScanner(cpuinfo); s.Scan(); {

@@ -35,7 +35,7 @@ func (q *queue[T]) trmm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 	}
 }
 
-// multiplyBlock computes X ← α A X for a triangle of order ≤ KC. An upper triangle is read in reverse order.
+// multiplyBlock computes X ← α A X for a triangle A of order ≤ KC.
 func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	e := q.engine
 	if q.directBlock(e.ukr.TrmmDirect, isLower, unit, alpha, &a, &x) {
@@ -67,8 +67,8 @@ func (q *queue[T]) multiplyBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	})
 }
 
-// multiplyTriangle computes α L B for a packed triangle L and a packed strip B of columns, the slice in, and stores the
-// result in the slice out.
+// multiplyTriangle stores α L B in the slice out. L is a packed triangle, and the slice in holds B, a packed strip of
+// columns.
 func (e *engine[T]) multiplyTriangle(s *scratch[T], alpha T, triangle, in, out []T, steps int) {
 	mr, nr := e.ukr.MR, e.ukr.NR
 	offset := 0

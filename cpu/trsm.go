@@ -65,7 +65,7 @@ func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, uni
 	}
 }
 
-// solveBlock computes X ← α A⁻¹ X for a triangle of order ≤ KC. An upper triangle is read in reverse order.
+// solveBlock computes X ← α A⁻¹ X for a triangle A of order ≤ KC.
 func (q *queue[T]) solveBlock(isLower, unit bool, alpha T, a, x view[T]) {
 	e := q.engine
 	if q.directBlock(e.ukr.TrsmDirect, isLower, unit, alpha, &a, &x) {
@@ -156,7 +156,7 @@ func (q *queue[T]) packTriangle(dst []T, a view[T], unit bool) bool {
 	return !failed.Load()
 }
 
-// packCorner writes the w × w block on the diagonal of a panel. It returns false like packTriangle.
+// packCorner writes the w × w block on the diagonal of a panel. It returns false in the same case as packTriangle.
 func packCorner[T backend.Float](dst []T, a view[T], w int, unit bool) bool {
 	clear(dst)
 	for p := range w {

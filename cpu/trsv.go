@@ -63,7 +63,7 @@ func (e *engine[T]) solveVector(isLower, unit bool, a view[T], x []T) {
 	}
 }
 
-// solveTriangle computes x ← A⁻¹ x for a small triangle. An upper triangle is passed in reverse order.
+// solveTriangle computes x ← A⁻¹ x for a small triangle. It reverses an upper triangle, which becomes lower.
 func (e *engine[T]) solveTriangle(isLower, unit bool, a *view[T], x []T) {
 	if isLower {
 		e.ukr.Trsv(len(x), unit, a.at(0, 0), a.rs, a.cs, &x[0], 1)

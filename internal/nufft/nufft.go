@@ -150,7 +150,7 @@ func kernelPolynomials(w int) [][2]float64 {
 	return list
 }
 
-// sort sorts the points by their cells and sets order and x.
+// sort sorts the points by their cells and sets the fields order and x of p.
 func (p *Plan) sort(x host.Matrix[float64]) {
 	n, first := x.Rows, 3-x.Cols
 	cell := func(i, a int) float64 {

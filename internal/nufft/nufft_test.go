@@ -54,8 +54,8 @@ var shapes = []struct {
 	{3, nufft.Axes{2, 5, 3}}, {3, nufft.Axes{3, 0, 2}}, {2, nufft.Axes{0, 4, 0}}, {3, nufft.Axes{}},
 }
 
-// TestSums compares both transforms with their defining sums. The error may be tol, and 2⁻⁴⁰ for rounding, times
-// the sum of the absolute values of the terms.
+// TestSums compares both transforms with their defining sums. The error may be at most (tol + 2⁻⁴⁰) times the sum of
+// the absolute values of the terms, where 2⁻⁴⁰ allows for rounding.
 func TestSums(t *testing.T) {
 	const n = 60
 	for _, s := range shapes {

@@ -133,8 +133,8 @@ func inverseRoot(v Ball) Ball {
 	return Div(Exact(1), Sqrt(v))
 }
 
-// unscaledStat returns xᵀz, ‖x−z‖² or ‖x−z‖₁. The term of each feature is a float64 p plus a correction smaller
-// than 3u|p|, where u = 2⁻⁵³, with an error of less than 8u²|p|.
+// unscaledStat returns xᵀz, ‖x−z‖² or ‖x−z‖₁. The term of each feature is computed as a float64 p plus a correction
+// smaller than 3u|p|, where u = 2⁻⁵³. The error of this sum is less than 8u²|p|.
 func unscaledStat(kind kernels.StatKind, x, z []float64) Ball {
 	var s sum
 	for j, v := range x {

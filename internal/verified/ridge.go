@@ -23,7 +23,7 @@ type Expansion struct {
 	Alpha     backend.Host[float64] // α, n×t
 	Intercept []float64             // one b for each of t targets
 	// Features is nil if φ_j(x) = k(x_j, x). Otherwise Features returns a function that computes φ_j(x), and Kernel
-	// and Points are not used. Only one goroutine may call it, and for each x with j = 0, 1, … in this order.
+	// and Points are not used. Only one goroutine may call this function. For each x it must pass j = 0, 1, … in order.
 	Features func() func(j int, x []float64) Ball
 }
 
@@ -311,7 +311,7 @@ func (s *System) minRoot(n int, lambda float64) float64 {
 	return root
 }
 
-// kappa bounds κ by 1ᵀK1 ≤ (Σ_i √k(x_i,x_i))², where roots[i] is an upper bound on √k(x_i,x_i).
+// kappa returns a bound on the κ of ErrorBound, by 1ᵀK1 ≤ (Σ_i √k(x_i,x_i))². roots[i] is a bound on √k(x_i,x_i).
 func (s *System) kappa(roots []float64, diagonal func(i int) float64) float64 {
 	n := len(roots)
 	k1 := total(n, func(i int) float64 { return roots[i] })
@@ -603,7 +603,7 @@ func (r *residuals) minus(z backend.Host[float64], targets []TargetBound, interc
 }
 
 // Uniform returns a bound on the error of f(x) for target c and all x with k(x, x) ≤ square, or with
-// ‖k_x‖² ≤ square if b.Plain is set.
+// Σ_j φ_j(x)² ≤ square if b.Plain is set.
 func (b *ErrorBound) Uniform(c int, square float64) float64 {
 	root := up(math.Sqrt(square))
 	distance := root

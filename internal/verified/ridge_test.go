@@ -398,7 +398,7 @@ func roundings(dev backend.Device, f *verified.Expansion) int {
 	return dev.F64().(backend.RoundingBackend[float64]).GramMulRoundings(f.Points.Rows, f.Alpha.Cols)
 }
 
-// onDevice returns the matrix that the function work computes on dev from copies of the matrices in.
+// onDevice returns the matrix that the function work computes on dev from copies of the matrices of the slice in.
 func onDevice(t *testing.T, dev backend.Device, rows, cols int, in []backend.Host[float64], work func(b backend.Backend[float64], out backend.Matrix[float64], in []backend.Matrix[float64])) backend.Host[float64] {
 	t.Helper()
 	b := dev.F64()

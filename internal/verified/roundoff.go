@@ -295,7 +295,7 @@ func (r *Roundoff) statError(k kernels.Kernel, ratio float64) float64 {
 	}
 	switch s.Kind {
 	case kernels.SqDist:
-		// All points are within √maxMeasure of the origin.
+		// All points are within √maxMeasure of the origin, so that ‖x−z‖² is at most 4·maxMeasure.
 		coverRange(4*maxMeasure, func(v float64) float64 {
 			if r.direct && r.points.Sparse == nil && s.Scale == nil && d <= directLimit {
 				return gamma(d+3) * v

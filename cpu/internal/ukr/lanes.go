@@ -596,7 +596,7 @@ func (v vector[T]) plus(w vector[T]) vector[T] {
 }
 
 // dotLanes computes xᵀy in three steps: first the elements after the last whole vector, from the end, in parts of
-// 1, 2, 4, … elements; then four vectors at a time from the beginning; then the remaining vectors from the last.
+// 1, 2, 4, … elements; then four vectors at a time from the beginning; then the other vectors from the last one on.
 func dotLanes[T Float](n int, first, second *T) T {
 	lanes := lanesOf[T]()
 	x, y := sliceAt(first, 0, n), sliceAt(second, 0, n)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestLevel2 compares Gemv, GemvT, Ger, Trsv and Syr2k exactly with their definitions on small integers: for m and
-// n around the vector lengths, padded rows, sentinels around all operands, and an output of NaN if β = 0.
+// TestLevel2 compares Gemv, GemvT, Ger, Trsv and Syr2k exactly with their definitions on small integers, for m and n
+// around the vector lengths. Rows are padded, sentinels surround all operands, and the output is first NaN if β = 0.
 func TestLevel2(t *testing.T) {
 	forEachUsableTier(t, func(t *testing.T, tier *Tier) {
 		t.Run("float64", func(t *testing.T) { testLevel2(t, tier.F64) })
