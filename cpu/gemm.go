@@ -176,8 +176,8 @@ type packed[T backend.Float] struct {
 	rows, cols []T
 }
 
-// multiply computes C ← α A B + β C for the part c of C that belongs to one task: loops 2 and 1 of the package
-// documentation. It stores only the elements in the given region, see uplo.
+// multiply runs loops 2 and 1 of the package documentation for one task: c ← α A B + β c, where c is the part of C
+// that belongs to the task, and p holds A and B. It stores only the elements in the given region of C.
 func (e *engine[T]) multiply(s *scratch[T], p packed[T], alpha, beta T, c view[T], region uplo, offset int) {
 	mr, nr := e.ukr.MR, e.ukr.NR
 	for j := 0; j < c.cols; j += nr { // loop 2

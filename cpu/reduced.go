@@ -194,8 +194,8 @@ func (e *engine[T]) transpose(s *scratch[T], a, c view[T]) {
 	e.ukr.TransposeDirect(t)
 }
 
-// round16 rounds the elements of x to integers times step, and stores the integers in z,
-// two per element, padded with zeros.
+// round16 rounds each element of x to the nearest multiple of step. It stores the multipliers, 16-bit integers, in z,
+// two in each element of z, and pads them with zeros to a multiple of ukr.CodeSpan integers.
 func (e *engine[T]) round16(s *scratch[T], x []T, step T, z []T) {
 	inverse := 1 / step
 	if math.IsInf(float64(inverse), 0) {

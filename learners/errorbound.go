@@ -390,11 +390,11 @@ func minEigenvalue(ctx context.Context, dev backend.Device, p solvers.Problem, m
 	return 0, err
 }
 
-// evaluate returns the bound of verified.System, with the given Floor, for m, the solution of p. If a second
-// factorization is not possible, the bound is larger, and reason gives the cause.
+// evaluate returns a bound on the error of m, the solution of p. It factors the matrix of p again, because this makes
+// the bound smaller. If this is not possible, reason gives the cause. The argument floor is verified.System.Floor.
 func (b *errorBound) evaluate(ctx context.Context, dev backend.Device, m *kernelExpansion, p solvers.Problem, res *solvers.Result, floor float64, memory int64) (reason string, bound *verified.ErrorBound, err error) {
 	system := &verified.System{Y: p.Y, Weights: p.Weights, Lambda: p.Lambda, Intercept: p.Intercept, Floor: floor}
-	// bytes counts the factor, the kernel values and twelve columns for each target.
+	// bytes counts the factor, the kernel values, and 12(t + 1) columns for t targets.
 	bytes := func(n int) int64 {
 		return numeric.Bytes(numeric.Total(numeric.Elements(2*n, n), numeric.Elements(n, 12*(p.Y.Cols+1))))
 	}

@@ -282,8 +282,8 @@ func boundOfObjects(t *testing.T, k objects.Kernel, texts []string, x *mat.Dense
 	})
 }
 
-// TestBoundOfPrecomputedValues checks the bound of a fit to exact precomputed values (xᵀz + 1)² against kernel
-// ridge regression on the vectors x.
+// TestBoundOfPrecomputedValues fits to precomputed values of the kernel (xᵀz + 1)² of integers, which have no rounding
+// errors. It checks that the predictions differ from the exact predictions of rationalRidge by at most their bounds.
 func TestBoundOfPrecomputedValues(t *testing.T) {
 	const n = 12
 	random := rand.New(rand.NewPCG(8, 3))
@@ -325,7 +325,7 @@ func TestBoundOfPrecomputedValues(t *testing.T) {
 				for i := range 20 {
 					s.root = max(s.root, 1+mat.Dot(queries.RowView(i), queries.RowView(i)))
 				}
-				// For precomputed values the limit is larger by the factor 8√n·root·√(2/λ).
+				// For precomputed values the limit is larger by the factor 8√n·s.root·√(2/λ).
 				limit := s.limit(2, 4, lambda, 0.3, 2) * 8 * math.Sqrt(n) * s.root * math.Sqrt(2/lambda)
 				for i, f := range rationalRidge(x, y, queries, weights, lambda, intercept) {
 					f.Sub(f, new(big.Rat).SetFloat64(v.At(i, 0)))

@@ -212,16 +212,16 @@ func wrapError[M any](name string, parameters []Parameter, m *M, err *error) {
 	}
 }
 
-// adviceNames returns a function for message.Within. The function maps a parameter in the advice of a message to the
-// name of the parameter, or to "" if the parameter has no effect. If parameters is nil, the advice is for a fitted
-// model.
+// adviceNames returns a function for message.Within. It maps the name of a parameter in the advice of a message to a
+// name that the given parameters of a learner support, or to "" if such a parameter has no effect. If parameters is
+// nil, the advice is for a fitted model.
 func adviceNames(parameters []Parameter) func(parameter string) string {
 	values := valuesOf(parameters)
 	hasEffect := func(name string) bool {
 		name, value, _ := strings.Cut(name, "=")
 		return slices.ContainsFunc(parameters, func(p Parameter) bool {
 			return p.Name == name && p.When.met(values) && (value == "" || slices.Contains(p.Choices, value)) &&
-				// An optional parameter without a value has no effect if another parameter can replace it.
+				// Without a value or an automatic default, p is omitted if another parameter has an effect only without p.
 				(values.has(name) || p.autoDefault || !slices.ContainsFunc(parameters, func(q Parameter) bool { return q.When != nil && len(q.When.Values) == 0 && q.When.Parameter == name }))
 		})
 	}

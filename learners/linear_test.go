@@ -781,8 +781,8 @@ func squaresOf(x, y *mat.Dense, list []int) float64 {
 	return max(sum, 0)
 }
 
-// TestL0OfCategories checks that the error is as small as the noise of 0.1 for a numeric column and the indicators of a
-// category. With a hundred levels there are too many columns for the exact search.
+// TestL0OfCategories checks the RMSE for a numeric column, the indicators of a category, and noise with standard
+// deviation 0.1. With a hundred levels there are too many columns for the exact search.
 func TestL0OfCategories(t *testing.T) {
 	dev := backendtest.Device(t, "cpu")
 	for seed := range uint64(6) {
@@ -806,7 +806,7 @@ func TestL0OfCategories(t *testing.T) {
 				for i := range n {
 					sum += math.Pow(f.At(i, 0)-y.At(i, 0), 2)
 				}
-				// The limit exceeds the noise by more than five standard deviations of the mean of n squares.
+				// The mean square of n noise values has standard deviation 0.1²·√(2/n). The limit allows five of these.
 				if rmse := math.Sqrt(sum / float64(n)); rmse > 0.1*(1+4/math.Sqrt(float64(n))) {
 					t.Errorf("seed %d, %d levels, %+v: rmse %v, support %v", seed, levels, l, rmse, m.Support(0))
 				}

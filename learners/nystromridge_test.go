@@ -136,8 +136,8 @@ out["f"] = Ridge(alpha=0.1, solver="svd").fit(z, a["y"]).predict(z)
 	})
 }
 
-// TestGivenCenters compares a fit with given centers with the solution of the normal equations, and with a fit
-// whose centers it uses. Other learners must refuse given centers.
+// TestGivenCenters checks that a fit with given centers solves the normal equations, and that a fit with the centers
+// of an earlier fit gives the same coefficients. Other learners must refuse given centers.
 func TestGivenCenters(t *testing.T) {
 	x, y := wave(3, 50, 2)
 	c, _ := wave(4, 8, 2)
@@ -162,7 +162,7 @@ func TestGivenCenters(t *testing.T) {
 			if !mat.Equal(m.Centers(), c) {
 				t.Errorf("%s: other centers", method)
 			}
-			// The bound adds gonum's relative error, 8·2⁻⁵² for 8 centers, and Mercer's residual, 1e-12.
+			// The relative error of gonum is at most 8M·2⁻⁵²·cond(H) for M = 8 centers, and that of Mercer Tol·cond(H).
 			bound := (8*8*0x1p-52 + 1e-12) * mat.Cond(&h, 2) * mat.Norm(&want, 2)
 			for i := range 8 {
 				checkClose(t, string(method), m.Beta().At(i, 0), want.At(i, 0), bound)

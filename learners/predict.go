@@ -86,8 +86,8 @@ func (p predictor) run(ctx context.Context, dev backend.Device, x mat.Matrix) (*
 	return f, checkPredicted("prediction", dense(f), 0)
 }
 
-// roundings returns the largest number of roundings that a term of a sum of kernel functions
-// undergoes on dev, or 0 if this number may be as large as the number of functions.
+// roundings returns the maximum number of times that dev rounds a term of a prediction Σ_j k(x, x_j)v_j, or 0 if dev
+// does not report this number. verified.ErrorBound.Round then assumes the number of terms.
 func (p predictor) roundings(dev backend.Device) int {
 	if s, ok := dev.F64().(backend.RoundingBackend[float64]); ok && p.sum && p.fixed[0].Sparse == nil {
 		return s.GramMulRoundings(p.fixed[0].Rows, len(p.intercept))

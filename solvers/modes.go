@@ -246,7 +246,7 @@ func (z *sizes) modes(s spectrum.Density, par Params, b *box, exact bool, rounds
 		}
 		return m, nil
 	}
-	// spread is the mean density of samples within about 2π/omega of a sample, in samples per unit of volume.
+	// spread estimates the mean number of samples per unit of volume near a sample, in cubes of side about 2π/omega.
 	spread := func(omega float64) float64 {
 		v := n * b.concentrated(2*math.Pi/omega)
 		for a := 3 - z.d; a < 3; a++ {

@@ -66,9 +66,9 @@ func (p StreamParams) limits() (tol float64, maxIter int) {
 	return tol, maxIter
 }
 
-// sample returns the number of samples for Falkon's preconditioner, where d is the number of features. The number
-// minimizes the estimated time, 2M² operations for each sample and falkonPasses passes. The limit max(5, M/d) per
-// center bounds the memory.
+// sample returns how many of the n samples Falkon uses for its preconditioner, for m centers and d features. This
+// number minimizes an estimate of the time: 2m² operations for each sample used, plus falkonPasses passes over all n
+// samples. To limit the memory, the number is at most max(5, m/d) times m.
 func (p StreamParams) sample(n, m, d int) int {
 	if p.samples > 0 {
 		return min(n, p.samples)

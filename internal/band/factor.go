@@ -10,18 +10,18 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// Factor holds the factor of B + λI = LLᵀ for one λ, where L is block bidiagonal:
+// Factor holds the Cholesky factor L of B + λI for one λ. B is block tridiagonal. The blocks of L, with G_0 = 0, are
 //
-//	S_j = B_jj + λI − G_j G_jᵀ = L_jj L_jjᵀ,  G_{j+1} = B_{j+1,j} L_jj⁻ᵀ
+//	L_jj L_jjᵀ = S_j = B_jj + λI − G_j G_jᵀ,  L_{j+1,j} = G_{j+1} = B_{j+1,j} L_jj⁻ᵀ
 //
-// Factor stores the inverses X_j = L_jj⁻¹ of the small triangles. The factors of a group of λ share two matrices:
-// x holds X_j and g holds G_{j+1}ᵀ. For each j, the blocks of all λ are stored below each other.
+// The factors for a group of λ share two matrices: x holds the blocks X_j = L_jj⁻¹, and g holds the blocks G_{j+1}ᵀ.
+// The blocks with the same j are adjacent, one below the other, in the order of the λ.
 type Factor struct {
 	lambda        float64
 	x, g          backend.Matrix[float64] // group·n × width
-	member, group int
-	Trace         float64 // tr (B + λI)⁻¹, if it was requested
-	LogDet        float64 // log det (B + λI)
+	member, group int                     // index of λ in its group, and number of λ in the group
+	Trace         float64                 // tr (B + λI)⁻¹, if it was requested
+	LogDet        float64                 // log det (B + λI)
 }
 
 // inverse returns X_j = L_jj⁻¹ of Factor, and coupling returns G_{j+1}ᵀ.

@@ -113,7 +113,7 @@ func TestEqualTimes(t *testing.T) {
 		}
 	}
 	g := r.grids()[0]
-	// The n with ratio 1 is the geometric mean of the neighboring n of the grid.
+	// For m = 2 and 4, the ratios at two adjacent n are 1/q and q: the expected n is the geometric mean of these two n.
 	for m, want := range map[int]float64{1: 0, 2: math.Sqrt(10 * 100), 3: math.Inf(1), 4: math.Sqrt(100 * 1000)} {
 		if got := g.equalAt(m); got != want && !(math.Abs(got/want-1) < 0x1p-45) {
 			t.Errorf("m = %d: equal at %v, want %v", m, got, want)

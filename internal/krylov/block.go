@@ -113,7 +113,7 @@ func (k *block[T]) view(m backend.Matrix[T], columns int) backend.Matrix[T] {
 	return m.View(0, 0, k.n, columns)
 }
 
-// start sets X = 0, R and the first directions.
+// start sets X = 0, the residual R and the first search directions.
 func (k *block[T]) start() error {
 	numeric.Zero(k.b, k.view(k.x, k.columns))
 	numeric.Zero(k.b, k.view(k.bestX, k.columns))
@@ -124,7 +124,7 @@ func (k *block[T]) start() error {
 		return err
 	}
 	if k.Limit > 0 {
-		// Divide the reduction of the residual equally among the smallest number of solves that Limit allows.
+		// One solve reduces a residual at most by the factor Limit. Plan the fewest solves, each with the same factor.
 		for j, goal := range k.goal {
 			if v := k.norms[j]; goal < v*k.Limit && goal > 0 {
 				rounds := math.Ceil(elementary.Log(goal/v) / elementary.Log(k.Limit))

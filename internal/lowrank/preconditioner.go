@@ -50,7 +50,8 @@ func makers[T backend.Float]() map[string]maker[T] {
 // Names returns the names of the preconditioners.
 func Names() []string { return slices.Sorted(maps.Keys(makers[float64]())) }
 
-// scratch returns the device memory, in bytes, of the named preconditioner's computation in addition to its factor.
+// scratch returns the device memory, in bytes, that the named maker allocates in addition to the n×k matrix F. The
+// function points returns the size of the given number of rows of X.
 func scratch[T backend.Float](name string, k int, points func(rows int) int64) int64 {
 	if name == Taylor {
 		return 0
@@ -58,12 +59,11 @@ func scratch[T backend.Float](name string, k int, points func(rows int) int64) i
 	return PivotBytes[T](k, points)
 }
 
-// Preconditioner is P = F Fᵀ + D, where D is λW⁻¹, possibly plus the diagonal of K − F Fᵀ. Apply uses the Woodbury
-// identity
+// Preconditioner is P = F Fᵀ + D, where D is λW⁻¹, possibly plus the diagonal of K − F Fᵀ. By the Woodbury identity,
 //
 //	P⁻¹ = D^{-½} (I − G L⁻ᵀ L⁻¹ Gᵀ) D^{-½},  G = D^{-½} F,  L Lᵀ = I + GᵀG
 //
-// It omits a common factor of P⁻¹, because conjugate gradients do not depend on this factor.
+// Apply omits a common factor of P⁻¹, because conjugate gradients do not depend on this factor.
 type Preconditioner[T backend.Float] struct {
 	Rank   int     // number of columns of F
 	Raised float64 // number that was added to the largest element of D

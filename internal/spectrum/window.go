@@ -151,7 +151,7 @@ func (s Density) remainderModes(c Torus) (m nufft.Axes) {
 	return m
 }
 
-// Elements returns the number of float64 values that Coefficients stores for m in addition to its result.
+// Elements returns the number of float64 values that Coefficients allocates for c in addition to its result.
 func (s Density) Elements(c Torus) int64 {
 	if !c.Windowed {
 		return 0

@@ -158,7 +158,7 @@ func (b *ErrorBound) mass(n int) Ball {
 	return s.ball()
 }
 
-// center returns the vector w of ErrorBound in float64, or nil if the bound does not use w.
+// center returns the vector w = W1/1ᵀW1 of ErrorBound, rounded to float64, or nil if the bound does not use w.
 func (b *ErrorBound) center(n int) []float64 {
 	if !b.Intercept || b.Plain {
 		return nil

@@ -16,16 +16,16 @@ import (
 //
 // where f is fitted to random samples, and y = truth + noise at a test point.
 type Variance struct {
-	Bias2    float64 // (mean f − truth)², corrected for the variance of the mean over a finite number of fits
+	Bias2    float64 // (f̄ − truth)² − Variance/fits, where f̄ is the mean of f over the fits
 	Variance float64 // variance of f over the fits, with the divisor fits − 1
 	Noise    float64 // mean (y − truth)² of the test points
 	Error    float64 // mean (f − y)² over fits and test points
 }
 
-// BiasVariance estimates bias, variance and noise of a learner of regression on simulated data (Geman, Bienenstock
-// and Doursat 1992, Neural networks and the bias/variance dilemma). draw returns samples x, their n×1 observations
-// y, and the n×1 truth without noise. BiasVariance calls draw with 0 for the test points and with 1, 2, …, fits
-// for the training samples. The result of draw must depend on nothing else.
+// BiasVariance estimates the bias, the variance and the noise of a regression learner on simulated data (Geman,
+// Bienenstock and Doursat 1992, Neural networks and the bias/variance dilemma). The function draw returns samples x,
+// their n×1 observations y, and the n×1 values of y without noise. BiasVariance calls draw(0) for the test points
+// and draw(1), …, draw(fits) for the training samples. The result of draw must depend only on its argument.
 func BiasVariance(ctx context.Context, dev backend.Device, fit learners.Fitter, fits int, draw func(round int) (x, y, truth *mat.Dense), o learners.Options) (Variance, error) {
 	if fits < 2 {
 		return Variance{}, fmt.Errorf("validate: bias-variance: at least 2 fits are needed, got %d", fits)

@@ -65,7 +65,7 @@ func (l *lowering) lanewise(to operand.Op, f func(to vreg, from []vreg), from ..
 	l.atHome(r, n)
 }
 
-// atHome records that the first n halves of the vector r are now in their assigned registers.
+// atHome records that the first n halves (16 bytes each) of the vector r are in the registers that homeOf returns.
 func (l *lowering) atHome(r reg.Register, n int) {
 	v, ok := l.now[r.ID()]
 	if !ok {
