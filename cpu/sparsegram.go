@@ -158,7 +158,7 @@ func (q *queue[T]) sparseFiller(stat kernels.Stat, x, z *sparseMatrix[T]) filler
 	}
 }
 
-// commonTerms adds to a statistic the terms of the columns that both points store and that are not in dense form.
+// A commonTerms adds the columns that are not in dense form to a statistic, such as xᵀz, of the columns in dense form.
 type commonTerms[T backend.Float] struct {
 	stat               kernels.Stat
 	x, z               *sparseMatrix[T]
@@ -166,8 +166,8 @@ type commonTerms[T backend.Float] struct {
 	values             []T            // the elements of Z, in the order of z.lists, multiplied by the kernel's scale of their feature
 	product            bool           // whether the statistic is xᵀz
 	factor             T              // factor by which the tile's values are multiplied at the end
-	sizesX, sizesZ     []T            // n_x for the rows of X, and n_z for the rows of Z
-	definedX, definedZ []int32        // rows of X and of Z that are summed by the definition, as indices into the whole matrices
+	sizesX, sizesZ     []T            // Σ_p f(x_p, 0) for the rows of X, and Σ_p f(0, z_p) for the rows of Z: see sizes
+	definedX, definedZ []int32        // rows of X and Z, as indices into the whole matrices, to evaluate by definition
 }
 
 func (q *queue[T]) newCommonTerms(stat kernels.Stat, x, z *sparseMatrix[T], position []int32) *commonTerms[T] {

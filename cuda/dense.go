@@ -125,7 +125,7 @@ func (q *queue[T]) product(alpha T, a, b view[T], beta T, c view[T], part, sym r
 	return nil
 }
 
-// partRows computes rows i … i+count−1 of the result of the method product for the given triangle of a square C.
+// partRows computes the rows i to i+count−1 of the triangle of C ← α A B + β C that the argument part selects.
 func (q *queue[T]) partRows(alpha T, a, b view[T], beta T, c view[T], part region, i, count int) error {
 	n, k := c.cols, b.rows
 	first, cols := 0, i

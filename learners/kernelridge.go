@@ -93,8 +93,7 @@ type KernelRidgeModel struct {
 	factor  run.Kept[map[float64]*solvers.LeaveOneOut]
 }
 
-// points returns x in the form that Fit uses; copied reports whether it is a dense copy, which the sharp bound
-// needs.
+// points returns the samples x for Fit. If x is sparse and l.Bound is set, it returns a dense copy, and copied is true.
 func (l KernelRidge) points(dev backend.Device, x mat.Matrix, o Options) (points numeric.Points, copied bool, err error) {
 	points, err = pointsOf("x", x)
 	if err != nil || points.Sparse == nil || !l.Bound {

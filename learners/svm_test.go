@@ -16,8 +16,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// At a violation of svmTol, the decision values may have an error of 10·svmTol, because the objective is flat near its
-// minimum. svmCondition is this error divided by 1e-13: see learnertest.Suite.
+// svmTol is the tolerance Tol of the fits. The decision values then have errors of up to about 10·svmTol. svmCondition
+// is this error divided by 1e-13, as described at learnertest.Suite.
 const (
 	svmTol       = 1e-9
 	svmCondition = 1e5

@@ -20,8 +20,8 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// TestTrustCost measures how much time the bounds of package verified and reproducible devices cost, and replaces
-// the tables in the file that MERCER_TRUST names. It needs processors without other work.
+// TestTrustCost measures the cost of the error bounds of package verified, and the cost of reproducible devices. It
+// replaces the tables in the file whose path is in MERCER_TRUST. No other program should run at the same time.
 func TestTrustCost(t *testing.T) {
 	file := os.Getenv("MERCER_TRUST")
 	if file == "" {

@@ -221,9 +221,9 @@ func (e *Evidence) check() error {
 	return nil
 }
 
-// gradient computes the derivatives by the formula of LogEvidence. alpha is C⁻¹y, and squares holds y_jᵀC⁻¹y_j. For a
-// factor h of the kernel, ∂C/∂ln h = C − λW⁻¹. Because Σ_ij M_ij C_ij = Σ_j y_jᵀC⁻¹y_j/s_j² − tn, this derivative needs
-// only the diagonal of M.
+// gradient computes the derivatives by the formula of LogEvidence. alpha is C⁻¹y, and squares holds y_jᵀC⁻¹y_j for
+// each target j. For a factor h of the kernel, ∂C/∂ln h = C − λW⁻¹. The derivative with respect to ln h needs only the
+// diagonal of M, because tr(MC) = Σ_j y_jᵀC⁻¹y_j/s_j² − tn.
 func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], squares []float64) error {
 	s, b := f.s, f.B
 	scaled, err := f.Mem.New(s.n, s.t) // α_j/s_j²
@@ -283,8 +283,8 @@ func (f *covariance) gradient(e *Evidence, alpha backend.Matrix[float64], square
 				e.Gradient[0] -= v * s.Lambda / w / 2
 			}
 		}
-		// Because the matrices are symmetric, ½ Σ_ij is the sum over the elements below the diagonal plus half the sum
-		// over the diagonal. Gram computes only the lower triangle of the diagonal block.
+		// Because M and ∂K/∂θ are symmetric, the derivative ½ Σ_ij M_ij (∂K/∂θ)_ij is the sum over i > j plus half the
+		// sum over i = j. Gram computes only the lower triangle of the diagonal block.
 		block := f.x.View(first, 0, cols, s.d)
 		diagonalBlock, belowBlock := dk.View(0, 0, cols, cols), dk.View(cols, 0, remaining-cols, cols)
 		numeric.Zero(b, diagonalBlock)

@@ -69,9 +69,9 @@ func mixedEstimate(z *sizes, par Params) (estimate, error) {
 
 // mixedEstimate returns the estimate for the operator o and a factor of reduced precision or in float32.
 func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
-	// LLᵀ differs from K + λW⁻¹ by a matrix E of rounding errors with random signs and the relative size unit: ‖E‖ is
-	// about unit·‖K‖/√n, and the factor 4 is a margin. If ‖E‖ exceeds the smallest eigenvalue, the factorization in
-	// float32 needs a shift of the diagonal larger than ‖E‖.
+	// The computed factor L has the error E = LLᵀ − K − λW⁻¹. Its elements have random signs and the relative size
+	// unit, so that ‖E‖ is about unit·‖K‖/√n; the factor 4 is a margin. If ‖E‖ exceeds the smallest eigenvalue of
+	// K + λW⁻¹, the factorization in float32 needs a shift of the diagonal larger than ‖E‖.
 	unit, rate := factorUnit(z.dev.F32(), reduced), z.rates().Single
 	if reduced {
 		rate = z.rates().Reduced
@@ -89,8 +89,8 @@ func (z *sizes) mixedEstimate(o Operator, reduced bool, par Params) estimate {
 	case reduced && iterations > mixedSteps/2:
 		iterations = 2e6 // the factorization would fail: this cost makes Mixed choose float32
 	case reduced && z.rates().Bytes == 0:
-		// On a processor, the numbers of iterations without the margin of 4 differed from measured numbers by at most
-		// two: n = 8,000, Gaussian kernel, 8, 20 and 50 features, λ = 0.001.
+		// On a CPU, the estimate omits the factor 4: it then differed from the measured number of iterations by at most
+		// two for n = 8,000, a Gaussian kernel, 8, 20 and 50 features, and λ = 0.001.
 		condition = 1 + rounding/4/minEigenvalue
 		iterations = factorIterations(condition, par.tol())
 	}

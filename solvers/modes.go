@@ -599,7 +599,7 @@ func (m *modal) store(v backend.Host[float64], j int) {
 	}
 }
 
-// Apply computes q = (I + ΦᴴΛ⁻¹Φ)p as p + D·EᴴΛ⁻¹E·D p.
+// Apply computes q = (I + ΦᴴΛ⁻¹Φ)p. The matrix is I + D(EᴴΛ⁻¹E)D with the matrices D, E and Λ defined at Modes.
 func (m *modal) Apply(q, p, _ backend.Matrix[float64]) error {
 	rows, columns := p.Dims()
 	h := backend.NewHost[float64](rows, columns)

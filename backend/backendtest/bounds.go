@@ -48,17 +48,17 @@ func product[T backend.Float](k int) float64 {
 	return gamma[T](k+3) + gamma[float64](k+3) + unit[T]()
 }
 
-// kernelBounds returns the largest permitted differences between the k(x_i, z_j) in T and the oracle's values, for
-// every pair of rows. A bound of NaN allows no value. The bound in T is doubled, because a backend may evaluate the
-// kernel by another formula with the same number of roundings. With d features and γ_n = gamma(n), the distances of a
-// pair have these errors:
+// kernelBounds returns, for every pair of rows x_i and z_j, the largest permitted difference between k(x_i, z_j) in T
+// and the value of the oracle. The bound NaN permits no value. The error in T is doubled, because a backend may compute
+// the kernel by another formula with the same number of roundings. With d features and γ_n = gamma(n), the distance of
+// two points x and z has these errors:
 //
-//   - A sum over the features, the only formula of the L1 distance, has the relative error γ_{d+3}.
-//   - ‖x′‖² + ‖z′‖² − 2x′ᵀz′ for points x′ and z′ shifted by a point in the convex hull of the data has the error
-//     γ_{d+6}(‖x′‖+‖z′‖)² ≤ 16γ_{d+6}r², where r is the largest distance of a point from the first point.
-//   - A backend may use that formula for ‖x−z‖² only if its result is ≥ 2⁻¹⁰(‖x′‖² + ‖z′‖²). The error is then
-//     ≤ 2·2¹⁰γ_{d+6}‖x−z‖²; another factor of 2 allows for the rounding of both sides of the comparison.
-//   - Duplicate rows must have distance 0 exactly.
+//   - A sum over the features has the relative error γ_{d+3}. The L1 distance has no other formula.
+//   - The formula ‖x−z‖² = ‖x′‖² + ‖z′‖² − 2x′ᵀz′, where x′ and z′ are x and z minus a point of the convex hull of all
+//     points, has the error γ_{d+6}(‖x′‖+‖z′‖)² ≤ 16γ_{d+6}r² if no distance of a point from the first point exceeds r.
+//   - A backend may use this formula only if its result is at least 2⁻¹⁰(‖x′‖² + ‖z′‖²). The error is then at most
+//     2·2¹⁰γ_{d+6}‖x−z‖². Another factor of 2 allows for the rounding of both sides of the comparison.
+//   - Equal rows must have the distance 0 exactly.
 func kernelBounds[T backend.Float](k kernels.Kernel, x, z host) host {
 	return fromFunc(x.Rows, z.Rows, newKernelBound[T](k, x, z, false).at)
 }

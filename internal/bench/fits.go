@@ -285,7 +285,7 @@ func (s *synthetic) allRows(m *learners.SupportModel) (function, error) {
 	return function{points: s.x, coef: beta, intercept: m.Intercept()}, nil
 }
 
-// nearest is the number of neighbors. checkedMeans is the number of samples whose mean is checked.
+// nearest is the number of neighbors in a prediction. The predictions for at least checkedMeans samples are checked.
 const nearest, checkedMeans = 5, 100
 
 // neighbors returns the contest of predictions for all samples by the mean targets of their nearest samples.

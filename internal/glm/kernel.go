@@ -10,20 +10,20 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// KernelProblem is logistic regression in the space of a kernel: the α and b that minimize
+// KernelProblem is kernel logistic regression: it minimizes, over the coefficients α and the intercepts b,
 //
-//	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2) Σ_c α_cᵀKα_c,  f_c = Σ_i α_ic k(x_i, ·) + b_c
+//	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2) Σ_c α_cᵀKα_c,  f_c(x) = Σ_i α_ic k(x_i, x) + b_c
 //
-// with one function f for two classes, and the softmax of C functions for C > 2 classes. With p_ic = Pr(c | x_i),
-// the unique minimum satisfies λα_ic = w_i([y_i = c] − p_ic).
+// For C > 2 classes, Pr(c | x) is the softmax of f_1(x), …, f_C(x). Two classes have a single f, and Pr(1 | x) is
+// 1/(1 + exp(−f(x))).
 //
-// A step (δ, ε) of Newton's method for (α, b) solves
+// Newton's method solves λα = g and 1ᵀg = 0 for g_ic = w_i([y_i = c] − Pr(c | x_i)). Its step (δ, ε) for (α, b) solves
 //
-//	(λ + WK)δ + W1ε = g − λα,  1ᵀWKδ + 1ᵀW1ε = 1ᵀg
+//	(λI + WK)δ + W1ε = g − λα,  1ᵀWKδ + 1ᵀW1ε = 1ᵀg,  W = −∂g/∂f
 //
-// with g = w([y = c] − p) and the weights W_ab = w p_a([a = b] − p_b) of the Hessian, by conjugate gradients in
-// the metric δᵀKδ + sε² with a weight s > 0, in which the operator is symmetric (Shewchuk 1994, section B3). The
-// accuracy of a step depends on the outer residual (Dembo, Eisenstat and Steihaug 1982).
+// With the second equation divided by a weight s > 0, the matrix is symmetric in the metric δᵀKδ + sε², in which
+// conjugate gradients solve the system (Shewchuk 1994, section B3). The tolerance depends on g − λα (Dembo, Eisenstat
+// and Steihaug 1982).
 type KernelProblem struct {
 	Kernel    kernels.Kernel
 	X         backend.Host[float64] // the n×d samples

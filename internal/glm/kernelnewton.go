@@ -115,7 +115,7 @@ func (m *kernelLogit) product(to, v backend.Host[float64]) error {
 	return b.Download(to, m.out)
 }
 
-// curved computes W(v + 1b) in the argument to, with the weights W of KernelProblem, and returns its column sums.
+// curved computes W(v + 1b) in the argument to, with the matrix W of KernelProblem, and returns its column sums.
 func (m *kernelLogit) curved(to, v backend.Host[float64], b []float64) []float64 {
 	c := len(b)
 	p, shifted, sums := make([]float64, c), make([]float64, c), make([]float64, c)

@@ -134,8 +134,8 @@ func (t *taylorSample) describe(u, x []float64, index int) taylorRow {
 	return r
 }
 
-// residuals sets dst to the elements of K − FFᵀ for the rows a and b, one element for each of the ascending powers.
-// The argument dot is uᵀv.
+// residuals sets dst[i] to the element of K − FFᵀ for the rows a and b, where F holds the monomials of degree at most
+// powers[i], and powers is in ascending order. The argument dot is the dot product of the centered and scaled rows.
 func (t *taylorSample) residuals(dst []float64, powers []int, dot float64, a, b taylorRow) {
 	t.tails(dst, powers, dot, a.envelope*b.envelope, t.value(dot, a.norm2+b.norm2))
 }

@@ -70,8 +70,8 @@ func (c *Samples) maxFactorColumns() int {
 	return c.factoredOf(c.n)
 }
 
-// factoredOf returns the result of maxFactorColumns for n rows when XᵀX is not formed. For sparse samples it is at
-// most gramFeatures, because the factor may be much larger than the samples.
+// factoredOf is maxFactorColumns for n samples whose XᵀX is not formed. For sparse samples the result is at most
+// gramFeatures, because the dense factor may take much more memory than the samples.
 func (c *Samples) factoredOf(n int) int {
 	if c.sparse != nil {
 		return min(2*n, c.d, gramFeatures)

@@ -48,7 +48,7 @@ func (b Ball) plus(radius float64) Ball {
 	return b
 }
 
-// scale returns b·2^e, which must not overflow. An underflow changes it by less than the constant underflow.
+// scale returns b·2^e. The result must not overflow. An underflow causes an error below the constant underflow.
 func (b Ball) scale(e int) Ball {
 	f := math.Float64frombits(uint64(e+1023) << 52)
 	return Ball{b.Hi * f, b.Lo * f, up(b.Radius * f)}

@@ -115,11 +115,11 @@ type primalRounded struct {
 	targets         []primalSums
 }
 
-// primalSums holds sums over the samples for one target. δ_i bounds the error of the residual r̂_i.
+// primalSums holds sums over the samples for one target, with the computed residuals r̂_i and the ε_i of Roundoff.
 type primalSums struct {
 	sum              sum     // Σ w_i r̂_i
 	absSum, absError float64 // Σ |w_i r̂_i| √k(x_i, x_i) and Σ |w_i r̂_i| √k(x_i, x_i) ε_i
-	slack, square    float64 // Σ w_i δ_i and Σ w_i δ_i²
+	slack, square    float64 // Σ w_i δ_i and Σ w_i δ_i², where δ_i bounds the error of r̂_i
 }
 
 // allocate sets the fields of w up to product. Rounded frees the matrices on the device.

@@ -266,8 +266,8 @@ func (c *cell) checkClose(name string, got, want mat.Matrix, bound func(i, j int
 	}
 }
 
-// rounding returns a bound on the difference between two predictions whose terms are added in different orders: a
-// rounding error per term, and d + 16 rounding errors in a kernel value, for each order.
+// rounding returns a bound on the difference of two predictions of m that add their n terms in different orders. Each
+// order causes at most n rounding errors in the sum, and d + 16 in a kernel value of points with d features.
 func (c *cell) rounding(m learners.Model, x *mat.Dense) func(i, j int) float64 {
 	_, d := x.Dims()
 	if c.Terms == nil {

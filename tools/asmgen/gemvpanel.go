@@ -28,8 +28,8 @@ func (t tier) gemvPanelRows() int {
 // panelTerms is ukr.PanelTerms.
 const panelTerms = 16
 
-// gemvPanel emits y_r ← y_r + Σ_i z_ri v_i, where v_i and y_r are vectors. If symmetric is true, the code also
-// computes s_i ← s_i + Σ_r z_ri x_r, and adds each product to y_r. Otherwise it adds sums of panelTerms products.
+// gemvPanel emits y_r ← y_r + Σ_i z_ri v_i with the vectors of ukr.GemvPanel, by adding sums of panelTerms products to
+// y_r. If symmetric is true, it adds each product to y_r alone, and also emits s_i ← s_i + Σ_r z_ri x_r.
 func (e *emitter) gemvPanel(symmetric bool) {
 	args := e.args()
 	rows := e.gemvPanelRows()

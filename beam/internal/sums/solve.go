@@ -221,8 +221,8 @@ func (p Problem) Posterior(ctx context.Context, dev backend.Device, s *Sums, sol
 	return stream.PosteriorOf(ctx, dev, q, e.sum(), p.Basis.Root, mean)
 }
 
-// constant reports whether target j is constant up to rounding. The test needs a shift y₀ between the smallest and the
-// largest target: if the target varies, Σ(y − mean y)² is then at least Σ(y − y₀)²/n.
+// constant reports whether target j is constant up to rounding errors. The sums s are over z = y − y₀, where y₀ is
+// p.TargetShift[j]. If y₀ is in the range of y and y is not constant, Σ(z − mean z)² is at least Σz²/n.
 func (p Problem) constant(s *Sums, j int) bool {
 	y, ones := p.Basis.Size()+j, p.Basis.Size()+p.Targets
 	square, sum := s.Value(packedIndex(y, y)), s.Value(packedIndex(ones, y))
