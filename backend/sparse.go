@@ -11,23 +11,22 @@ import (
 // CSR is a sparse matrix in Go memory, in compressed sparse rows.
 type CSR[T Float] = host.CSR[T]
 
-// SparseBackend is a Backend that also has sparse matrices, for which only stored elements take memory and work. It
-// is an optional ability, found by a type assertion; the Backend that With returns has it, too. PlaceSparse copies
-// a CSR to any Backend.
+// SparseBackend is a Backend that also has sparse matrices. A type assertion tells whether a Backend is one.
+// The Backend that the method With of a SparseBackend returns is a SparseBackend, too. PlaceSparse accepts any Backend.
 //
-// Gram and GramMul accept X and Z if both are sparse. GramPacked accepts a sparse X. Gemm accepts a sparse A if B
-// and C are dense and op(B) is B. A View must have all columns. Methods panic for any other use.
+// Gram and GramMul accept X and Z if both are sparse. GramPacked accepts a sparse X. Gemm accepts a sparse A if B and C
+// are dense and B is not transposed. A View must have all columns. All other uses of a sparse matrix panic.
 //
-// The results equal those of the dense matrix up to rounding: elements that are not stored are 0, and 0·NaN is NaN.
-// The error of ‖x−z‖² is at most 2¹²γ_r‖x−z‖² with γ_r = ru/(1−ru), where r is the number of elements that the two
-// rows store, and u is the unit roundoff of T. Equal rows have distance 0.
+// The results equal those of the dense matrix up to rounding. An element that is not stored is 0; its product with NaN
+// is NaN. The relative error of ‖x−z‖² is at most 2¹²ru/(1−ru), where r is the number of elements that the
+// rows x and z store, and u is the unit roundoff of T. Equal rows have distance 0.
 type SparseBackend[T Float] interface {
 	Backend[T]
 	// SparseBytes returns the number of bytes that NewSparse takes for a rows × cols matrix with nnz stored
 	// elements, not including the CSR itself.
 	SparseBytes(rows, cols, nnz int) int64
-	// NewSparse returns the matrix x, a SparseMatrix, or a *MemoryError. x must be valid and not change before
-	// Free.
+	// NewSparse returns the matrix x, which is a SparseMatrix, or a *MemoryError. x must be valid, and must not
+	// change before the matrix is freed.
 	NewSparse(x CSR[T]) (Matrix[T], error)
 }
 

@@ -180,7 +180,7 @@ func (p *program[T]) upload(v []byte) (driver.DevicePtr, error) {
 	return ptr, p.q.engine.device.copyToDevice(ptr, v)
 }
 
-// evalSelf evaluates a statistic of single points for each row of x.
+// evalSelf computes k(x, x) for the kernel s.Of and each row of x, or 1/√k(x, x) if s is RootX or RootZ.
 func (p *program[T]) evalSelf(s kernels.Stat, x *matrix[T]) (driver.DevicePtr, error) {
 	inner, err := p.q.program(s.Of, x, x)
 	if err != nil {

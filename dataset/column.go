@@ -356,8 +356,8 @@ func (c *column) selectRows(rows []int, inCells []int32) *column {
 	return s
 }
 
-// valueCounts returns the number of rows with each entry of a column in coded form. After selectRows an entry may have
-// no row.
+// valueCounts returns the number of rows with each element of c.entries. c is in coded form. A count may be 0, because
+// selectRows copies all entries.
 func (c *column) valueCounts() []int {
 	counts := make([]int, len(c.entries))
 	for _, code := range c.codes {

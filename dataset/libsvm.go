@@ -390,8 +390,8 @@ func (e *Encoder) tooSparse(t *Table, width int) bool {
 	return t.features == nil || t.rows*width/sparse > t.features.NNZ()
 }
 
-// looksLIBSVM reports whether the first line of a text is a number, alone or before index:value.
-// This is never the header of a CSV file.
+// looksLIBSVM reports whether the first line that is neither empty nor a comment begins with a number, followed by
+// index:value or qid:value.
 func looksLIBSVM(r *bufio.Reader) bool {
 	head, _ := r.Peek(4096)
 	head = bytes.TrimPrefix(head, byteOrderMark)

@@ -119,8 +119,8 @@ func TestNAValues(t *testing.T) {
 	}
 }
 
-// TestNAValuesOfOldModels checks a model without a list of texts of missing cells: NA is a category, and ? is a missing
-// number.
+// TestNAValuesOfOldModels checks an encoder of an old version, whose JSON has no na_values. In a column of texts, NA is
+// a category. In a column of numbers, ? and Null are missing cells.
 func TestNAValuesOfOldModels(t *testing.T) {
 	var e dataset.Encoder
 	err := json.Unmarshal([]byte(`{"inputs":[{"name":"a","number":{"fill":7,"mean":0,"scale":1}},{"name":"b","text":{"fill":"red","categories":["NA","red"]}}],"outputs":[],"refuse_missing":false}`), &e)

@@ -460,7 +460,7 @@ func (p *parquetFile) addGroup(t *Table, g *parquetGroup) error {
 	return nil
 }
 
-// A parquetPart is a group of rows as a part of a pass.
+// A parquetPart implements the interface part for one row group of a Parquet file.
 type parquetPart struct {
 	p     *parquetFile
 	group *parquetGroup

@@ -86,7 +86,7 @@ func (t *Table) textCell(c *column, row int, kind Raw, refuse bool) (string, err
 	return "", nil
 }
 
-// noTexts returns the error for a column of numbers, which does not store the texts of its cells.
+// noTexts returns the error for a column of numbers that was named as a column of texts or trees.
 func (t *Table) noTexts(c *column, kind Raw) *Error {
 	return t.newError(c.name, fmt.Sprintf("holds numbers, not %ss", kind))
 }

@@ -73,7 +73,7 @@ func PrecomputedIndex(first float64, d int) int {
 	return -1
 }
 
-// entry returns the element of the Gram matrix for the objects of x and z, one of which must be a training object.
+// entry returns the value of Precomputed for x and z. It is NaN if x and z differ and neither is a training object.
 func entry(x, z []float64) float64 {
 	if len(x) < 3 {
 		return math.NaN()

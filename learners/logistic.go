@@ -48,31 +48,30 @@ const (
 	LogisticSGD     = glm.SGD
 )
 
-// Logistic is logistic regression: the W and b that minimize
+// Logistic is logistic regression. For samples x_i with labels y_i and weights w_i, it finds W and b that minimize
 //
-//	Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2)‖W‖²
+//	F = Σ_i w_i (−ln Pr(y_i | x_i)) + (λ/2)‖W‖²
 //
-// For two classes W has one column, and Pr(second | x) = 1/(1 + e^−f) with f = wᵀx + b. For K classes W has K columns,
-// and Pr(c | x) = e^f_c / Σ_j e^f_j. With Reference W has K−1 columns, f_K = 0 and Pr(c | x) = e^f_c/(1 + Σ_{j<K}
-// e^f_j). The intercepts are not penalized. λ is 1/C for scikit-learn's C.
+// where λ is the field Lambda, which is 1/C for scikit-learn's C. Let f = Wᵀx + b. For two classes f is a number, and
+// the second class has the probability 1/(1 + e^−f). For K > 2 classes f has K elements, and Pr(c|x) = e^f_c/Σ_j e^f_j.
 //
-// With λ > 0 the minimum is unique, except that a constant may be added to all K intercepts. They are chosen to sum to
-// 0. With λ = 0 Fit fits the K−1 columns of Reference, which has the same minimum. The minimum then exists only if the
-// classes cannot be separated. Otherwise Fit returns an error or, if MaxIter is set, the model of the last iteration,
-// with a Fact "warning".
+// A constant added to all K intercepts does not change the probabilities: Fit returns intercepts that sum to 0. If λ
+// is 0, each row of W sums to 0, too. With Reference, the last intercept and the last column of W are 0 instead.
 //
-// The Fact "remaining decrease" estimates the fraction by which the loss F may still decrease: gᵀM⁻¹g/(2F), where g is
-// the gradient and M is the Hessian or, for the solvers other than newton, an approximation of it. If the solver ends
-// before the estimate is at most Tol, Fit returns the model of the last step, with a Fact "warning". For nonlinear
-// boundaries see KernelLogistic.
+// If λ is 0 and the classes are linearly separable, F has no minimum. Fit then returns an error or, if MaxIter is set,
+// the model of the last iteration, with a Fact "warning".
+//
+// The Fact "remaining decrease" estimates (F − min F)/F as gᵀM⁻¹g/(2F), where g is the gradient of F and M is its
+// Hessian or an approximation of the Hessian. If the solver ends before the estimate is at most Tol, Fit returns the
+// model of the last step, with a Fact "warning". For nonlinear boundaries see KernelLogistic.
 type Logistic struct {
 	Lambda      float64 // ≥ 0
-	NoIntercept bool    // set b = 0; by default b is fitted without a penalty
+	NoIntercept bool    // whether b = 0; by default b is fitted without a penalty
 	Solver      LogisticSolver
-	Reference   bool
-	Tol         float64 // largest remaining decrease at which the solver stops; sgd does not stop but warns; 0 means 1e-6 for gradient-descent, 1e-2 for sgd and 1e-9 for the others
-	MaxIter     int     // maximum number of iterations; 0 means 100 for newton, 1000 for auto and lbfgs, 20000 for gradient-descent, 20 epochs for sgd
-	Rate        float64 // step size of gradient-descent and sgd on the mean loss; 0 means automatic
+	Reference   bool    // whether the last of K > 2 classes has f = 0
+	Tol         float64 // largest remaining decrease at which the solver stops, and above which sgd gives a warning; 0 means 1e-6 for gradient-descent, 1e-2 for sgd and 1e-9 for the others
+	MaxIter     int     // maximum number of iterations; 0 means 100 for newton, 1000 for auto and lbfgs, 20000 for gradient-descent and 20 epochs for sgd
+	Rate        float64 // step size of gradient-descent and sgd for the mean loss; 0 selects it automatically
 	Batch       int     // batch size of sgd; 0 means 32
 	Seed        uint64  // seed of the order of the samples in sgd
 }

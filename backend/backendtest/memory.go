@@ -172,7 +172,7 @@ func testBudget[T backend.Float](r *rig[T]) {
 	}
 }
 
-// testWrap checks that Place returns a matrix with the given elements, without a copy in Go memory.
+// testWrap tests Place, and checks that the matrix that Wrap returns shares the memory of its argument.
 func testWrap[T backend.Float](r *rig[T]) {
 	h := round[T](r.normals(20, 30)).View(3, 4, 10, 12)
 	m, err := backend.Place(r.b, h)

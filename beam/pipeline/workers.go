@@ -41,8 +41,8 @@ func spread(s beam.Scope, p Params, pieces beam.PCollection, apply func(s beam.S
 	return beam.Flatten(s, results...)
 }
 
-// separate gives the transforms of each worker's scope their own copy of the environment, so that the runner starts a
-// worker for each scope.
+// separate copies the environment of the pipeline p for each worker, and assigns the transforms in the scope of a
+// worker to that worker's copy. The runner then starts one worker for each copy.
 func separate(p *pipepb.Pipeline, workers int) error {
 	components := p.GetComponents()
 	if len(components.GetEnvironments()) != 1 {
@@ -54,7 +54,7 @@ func separate(p *pipepb.Pipeline, workers int) error {
 	env := components.GetEnvironments()[envID]
 	for k := range workers {
 		name := fmt.Sprintf("%s-%d", envID, k+1)
-		components.Environments[name] = &pipepb.Environment{ // share the Dependencies of env, which Beam changes later
+		components.Environments[name] = &pipepb.Environment{ // the copies share Dependencies, which Beam changes later
 			Urn: env.GetUrn(), Payload: env.GetPayload(), DisplayData: env.GetDisplayData(), Capabilities: env.GetCapabilities(),
 			Dependencies: env.GetDependencies(), ResourceHints: env.GetResourceHints(),
 		}

@@ -181,9 +181,9 @@ func weightsAt(weights []float64, rows []int) []float64 {
 	return selected
 }
 
-// scoreWeights returns the rows of a table to score. If the model was fitted with weights, these are the rows of
-// weight > 0, with their weights and the name of the weight column. If the table lacks this column, scoreWeights
-// prints a notice, and all weights are 1.
+// scoreWeights returns the rows of t from which a score is computed. For a model fitted with weights, these are the
+// rows of positive weight, with their weights and the name of the weight column. If t does not have this column,
+// scoreWeights prints a notice, and returns all rows and no weights, as for a model fitted without weights.
 func (a *app) scoreWeights(enc *dataset.Encoder, t *dataset.Table) (rows *dataset.Table, weights []float64, column string, err error) {
 	if enc.Weight == "" || !slices.Contains(t.Names(), enc.Weight) {
 		a.noWeights(enc, t.Source)

@@ -13,8 +13,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// powersAfter returns the sum of the terms of degree above q in k's power series. For a Gaussian kernel, the
-// median of all rows is subtracted from x and z.
+// powersAfter expands k(x, z) in powers of xᵀz and returns the sum of the terms of degree above q. For a Gaussian
+// kernel, it first subtracts the vector median from x and z, and does not expand the factor exp(−(‖x‖² + ‖z‖²)/(2σ²)).
 func powersAfter(k kernels.Kernel, q int, x, z, median []float64) float64 {
 	switch k := k.(type) {
 	case kernels.Scaled:

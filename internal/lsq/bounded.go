@@ -13,7 +13,7 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// secularTol is the maximum relative error of ‖w‖², and secularSteps the maximum number of steps.
+// The iteration for λ in Bounded ends at a relative error secularTol of ‖w‖², or fails after secularSteps steps.
 const (
 	secularTol   = 1e-10
 	secularSteps = 200

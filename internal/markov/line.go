@@ -12,14 +12,15 @@ import (
 	"github.com/mercer-go/mercer/internal/numeric"
 )
 
-// A Line holds the points of a problem in ascending order and, after Filter, the factor of K + D for its diagonal D.
+// A Line holds points in ascending order. After Filter it also represents the Cholesky factor L of K + D, where K is
+// the kernel matrix of the points and D is the diagonal matrix passed to Filter.
 // The rows of all arguments and results are in the order of the points passed to NewLine.
 type Line struct {
 	Model
 	order []int     // rows of the points in ascending order
 	x     []float64 // the points in ascending order
 	steps []float64 // distance of each point from the preceding point; 0 for the first point
-	decay []float64 // exp(−s) for each step and each term
+	decay []float64 // exp(−rate·step) for each step and each term
 
 	pivots []float64 // variance of each value given the preceding values, which is a squared diagonal element of L
 	gain   []float64 // n × Dim: the change of the state for each unit of the innovation

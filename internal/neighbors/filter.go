@@ -55,8 +55,8 @@ func (f *filter) margin(x []float64) float64 {
 	return (rounding*(norm*f.norm+f.square/2) + 0x1p-149*(d+abs+f.abs)) * 1.001
 }
 
-// search calls g with the nearest samples of each row of x, as Nearest does. It stops early if the filter
-// excludes too few samples to save time, and returns the number of rows that it has finished.
+// search calls g for the rows of x in order, as Nearest calls f, and returns the number of these rows. It stops before
+// the last row if the filter excludes fewer than 15/16 of the samples. Nearest then continues without the filter.
 func (f *filter) search(ctx context.Context, dev backend.Device, x numeric.Points, rows []nearest, g func(i int, list []int, keys []float64)) (int, error) {
 	b := dev.F32()
 	f.below = below

@@ -105,7 +105,7 @@ func kernel(z float64, w int) float64 {
 	return elementary.Exp(2.3 * float64(w) * (math.Sqrt(max(1-z*z, 0)) - 1))
 }
 
-// terms returns the number of even powers, and of odd powers, in each polynomial.
+// terms returns half the number of coefficients of each polynomial of kernelPolynomials.
 func terms(w int) int { return w/2 + 3 }
 
 // kernelPolynomials returns a polynomial in u for each cell i of the left half of the kernel φ. For −1 ≤ u ≤ 1 it

@@ -41,7 +41,7 @@ func TestMean(t *testing.T) {
 				largest = max(largest, math.Abs(h.Row(i)[j]-m))
 			}
 			remainder, _ := mean.Sub(mean, big400(c[0][j])).Float64()
-			// The bound allows n roundings of the differences, and the errors of the weights and of c[1].
+			// The bound allows n roundings in the sum of the differences from an approximate mean, and one of c[1].
 			if bound := 0x1p-52 * (float64(n)*0x1p-52*math.Abs(m) + 4*float64(n)*largest + 0x1p-52*math.Abs(m)); !(math.Abs(remainder-c[1][j]) <= bound) {
 				t.Errorf("n = %d, column %d: the mean is %v and %v, off by %.3g; bound %.3g", n, j, c[0][j], c[1][j], remainder-c[1][j], bound)
 			}

@@ -7,10 +7,10 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// A Kernel evaluates a kernel. Only one goroutine may use it at a time.
+// A Kernel computes a Ball that contains a kernel value. Only one goroutine may use it at a time.
 type Kernel struct {
 	program  *kernels.Program
-	onePoint []*Kernel // onePoint[i] evaluates the kernel k of a statistic of one point, such as k(x, x); nil if statistic i depends on two points
+	onePoint []*Kernel // onePoint[i] evaluates program.Stats[i].Of for a statistic of one point, such as k(x, x); otherwise nil
 	stats    []Ball
 	stack    []Ball
 }
@@ -47,7 +47,7 @@ func Steps(k kernels.Kernel, n, d int) float64 {
 	return steps * float64(n) * float64(n)
 }
 
-// Eval returns k(x, z).
+// Eval returns a Ball that contains k(x, z).
 func (e *Kernel) Eval(x, z []float64) Ball {
 	for i, s := range e.program.Stats {
 		e.stats[i] = e.statistic(i, s, x, z)

@@ -326,8 +326,8 @@ type interval struct{ low, high, err float64 }
 
 func (a interval) size() float64 { return max(math.Abs(a.low), math.Abs(a.high)) }
 
-// rounded adds the error of n roundings of numbers in a to the error of a, and extends the range by the rounding
-// errors of its ends.
+// rounded adds to a.err the rounding errors of n operations with results in the range of a. It also extends the range,
+// whose ends have rounding errors, too.
 func (a interval) rounded(n float64) interval {
 	a.err = up(a.err + n*unit*(a.size()+a.err))
 	a.low -= up(math.Abs(a.low) * 0x1p-45)

@@ -103,10 +103,10 @@ func (e *emitter) reduced(args reg.Register, rows, nv int, s strides, firstRow, 
 	return acc
 }
 
-// factorPanel emits the factorization of the panel that contains the diagonal; the addresses c and d are equal. If a
-// pivot is invalid, the code stores the pivot, sets m to the number of rows from this pivot on, and jumps to fail.
+// factorPanel emits the factorization of the panel whose first element, at c, is on the diagonal of A. If a pivot is
+// not positive and finite, the code stores it, sets m to the number of rows from this pivot on, and jumps to fail.
 //
-// Elimination divides by the pivot itself, so that the next pivot does not depend on the square root.
+// Elimination divides by the pivot, not by its square root, so that the next pivot need not wait for the square root.
 func (e *emitter) factorPanel(args reg.Register, rows, nv int, s strides, firstRow, b, c, d, m reg.GPVirtual, mask columnMask, inverses operand.Mem, fail string) {
 	acc := e.reduced(args, rows, nv, s, firstRow, b, c, m, mask)
 	row := e.GP64()

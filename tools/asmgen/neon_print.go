@@ -78,7 +78,7 @@ func element(name string, single uint32) *neonForms {
 		func(lane int) uint32 { return uint32(lane << 11) })
 }
 
-// laneSingle and laneDouble return the bits that encode a lane of a vector of float32 or float64.
+// laneSingle and laneDouble return the field imm5 of an instruction: the index of a float32 or float64 element.
 func laneSingle(lane int) uint32 { return uint32(lane<<3|4) << 16 }
 func laneDouble(lane int) uint32 { return uint32(lane<<4|8) << 16 }
 

@@ -207,8 +207,8 @@ func (e *emitter) distance() {
 	e.RET()
 }
 
-// distanceExp emits x ← exp(C·r) with the distance r = (A + y) − 2x. If r is not at least B·(A + y), the code sets
-// x to −1 and sets Flag. If stream is set, it writes the results to Z by non-temporal stores.
+// distanceExp emits x ← exp(C·r) with the distance r = (A + y) − 2x and C ≤ 0. If r is not at least B·(A + y), the code
+// sets x to −1 and sets Flag. If stream is true, the code stores the results in Z, not in x, by non-temporal stores.
 func (e *emitter) distanceExp(stream bool) {
 	args := e.args()
 	a, b := e.scalars(args)
@@ -227,7 +227,7 @@ func (e *emitter) distanceExp(stream bool) {
 		mem := e.at(x, v*e.lanes())
 		r, badLanes, badMask := c.distance(mem, e.at(y, v*e.lanes()))
 		e.mul(r, factor, r)
-		// Because C ≤ 0, r is positive only for a negative distance, which is marked as bad: exp needs no upper limit.
+		// r = C·distance is > 0 only in bad lanes, which are replaced by −1 below: exp needs no upper limit.
 		k := f.exp(r, false)
 		switch {
 		case e.masks:

@@ -666,9 +666,9 @@ func (r *Rows[T]) lanes(count int, dot, axpy bool) {
 // A pair consists of two vectors; the function products computes their dot product.
 type pair[T Float] struct{ x, y []T }
 
-// products returns the sum of the dot products of all pairs, over the first n elements of each pair, with the
-// order of additions in the assembly. In float32, it adds the last four lanes as (0 + 1) + (2 + 3) if adjacent is true,
-// and otherwise as (0 + 2) + (1 + 3).
+// products returns the sum of the dot products xᵀy of all pairs, for the first n elements of x and y. It adds in the
+// same order as the assembly. In float32, the last step sums four lanes s_0 to s_3: as (s_0 + s_1) + (s_2 + s_3) if
+// adjacent is true, and otherwise as (s_0 + s_2) + (s_1 + s_3).
 func products[T Float](n int, adjacent bool, pairs ...pair[T]) T {
 	var sum vector[T]
 	lanes := lanesOf[T]()

@@ -129,8 +129,8 @@ func newModel(b modelfile.Bundle) *Model {
 	return m
 }
 
-// Free prevents further uses of the model. It also releases the devices that keep a copy of the
-// model for predictions of a small number of rows.
+// Free prevents further uses of the model. The copies of the model that Predict has stored on devices are freed
+// when the last running call has ended.
 func (m *Model) Free() error { return m.free() }
 
 // Output selects the result of Predict.
