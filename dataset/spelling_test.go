@@ -219,8 +219,8 @@ func TestCodesStayCategories(t *testing.T) {
 	}
 }
 
-// TestSpellingsOfOneClass checks that 1'000 and 1000 are the same class. If NAValues lists -999 with a hyphen, -999 with
-// a minus sign is also missing.
+// TestSpellingsOfOneClass checks that 1'000 and 1000 are the same class, and that NAValues also matches −999, written
+// with a Unicode minus sign.
 func TestSpellingsOfOneClass(t *testing.T) {
 	f := dataset.File{Path: file(t, "t.csv", []byte("x,y\n1,−1\n2,-1\n3,\"1'000\"\n4,1000\n−999,-1\n")), Dialect: dataset.Dialect{NAValues: []string{"-999"}, NoDefaultNA: true}}
 	checkStream(t, f, dataset.Rules{Targets: []string{"y"}, Labels: true}, 2)

@@ -10,7 +10,7 @@ import (
 // A Kernel computes a Ball that contains a kernel value. Only one goroutine may use it at a time.
 type Kernel struct {
 	program  *kernels.Program
-	onePoint []*Kernel // onePoint[i] evaluates program.Stats[i].Of for a statistic of one point, such as k(x, x); otherwise nil
+	onePoint []*Kernel // evaluates program.Stats[i].Of if statistic i depends on one point, like k(x, x); otherwise nil
 	stats    []Ball
 	stack    []Ball
 }
