@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
+	"weak"
 
 	"github.com/mercer-go/mercer/backend"
 	"github.com/mercer-go/mercer/internal/count"
@@ -172,6 +174,35 @@ func (p predictor) inBlocks(ctx context.Context, points numeric.Points, use func
 		}
 	}
 	return nil
+}
+
+// A copyBuffer holds dense copies of blocks of sparse points.
+type copyBuffer struct{ data []float64 }
+
+// lastBuffer refers to the copyBuffer that was released last, unless the garbage collector has freed it. A second
+// buffer, of hundreds of megabytes for wide points, could be allocated before the collector has freed the first.
+var lastBuffer struct {
+	sync.Mutex
+	weak.Pointer[copyBuffer]
+}
+
+// acquireBuffer returns a buffer of at least size elements for the use of the caller alone.
+func acquireBuffer(size int) *copyBuffer {
+	lastBuffer.Lock()
+	b := lastBuffer.Value()
+	lastBuffer.Pointer = weak.Pointer[copyBuffer]{}
+	lastBuffer.Unlock()
+	if b == nil || len(b.data) < size {
+		b = &copyBuffer{make([]float64, size)}
+	}
+	return b
+}
+
+// release lets the next call of acquireBuffer return b.
+func (b *copyBuffer) release() {
+	lastBuffer.Lock()
+	lastBuffer.Pointer = weak.Make(b)
+	lastBuffer.Unlock()
 }
 
 // appendRows appends the rows of h to m. If m is nil, the result shares the memory of h.
