@@ -32,6 +32,10 @@ func TestHTMLPages(t *testing.T) {
 	writeWithout(t, in("data.csv"), in("class.csv"), "number")
 	mercer("fit", "--target", "number", "--kernel", "gaussian(sigma=1)", "--lambda", "0.1", "--model", in("number.st"), in("number.csv"))
 	mercer("fit", "--learner", "logistic", "--target", "class", "--model", in("class.st"), in("class.csv"))
+	var chromium *browser.Browser
+	if !testing.Short() {
+		chromium = browser.Start(t)
+	}
 	for name, c := range map[string]struct {
 		args     []string
 		pictures int
@@ -78,9 +82,9 @@ func TestHTMLPages(t *testing.T) {
 			if n := strings.Count(page, `<svg class="paper"`); n != c.pictures {
 				t.Errorf("%d pictures, want %d", n, c.pictures)
 			}
-			if !testing.Short() {
-				browser.Check(t, page, strings.Count(page, "<figure"))
-				operatePage(t, path)
+			if chromium != nil {
+				chromium.Check(t, page, strings.Count(page, "<figure"))
+				operatePage(t, chromium, path)
 			}
 		})
 	}
@@ -88,9 +92,9 @@ func TestHTMLPages(t *testing.T) {
 
 // operatePage opens a page in a window of the width of a phone. It points at a value, sorts each table and selects
 // each class, if there are any.
-func operatePage(t *testing.T, path string) {
+func operatePage(t *testing.T, chromium *browser.Browser, path string) {
 	t.Helper()
-	p := browser.Open(t, "file://"+path, 500, 900)
+	p := chromium.Open(t, "file://"+path, 500, 900)
 	check := func(action, condition string) {
 		t.Helper()
 		if got := p.Text(condition); got != "true" {

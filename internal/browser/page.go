@@ -13,28 +13,33 @@ import (
 	"time"
 )
 
-// A Page is a page in a headless browser. Every failure of the browser ends the test.
+// A Browser is a headless browser.
 //
 // Commands and answers of the DevTools protocol (chromedevtools.github.io/devtools-protocol) go through two pipes,
 // the file descriptors 3 and 4 of the browser. A zero byte ends each message.
+type Browser struct {
+	send    io.Writer
+	receive *bufio.Reader
+	last    int              // id of the last command
+	pages   map[string]*Page // the open pages by their sessions
+}
+
+// A Page is a page in a Browser. Every failure of the browser ends the test.
 type Page struct {
 	Console []string // messages and errors of the console, and failed requests
 
-	t       *testing.T
-	send    io.Writer
-	receive *bufio.Reader
+	t       testing.TB
+	browser *Browser
 	session string
-	last    int // id of the last command
 }
 
-// Open shows the page at an address in a window of the given width and height, in pixels. The browser ends with
-// the test. Without a browser, the test is skipped, or fails if MERCER_REQUIRE requires a browser.
-func Open(t *testing.T, address string, width, height int) *Page {
+// Start starts a browser that ends with the test. Without a browser, the test is skipped, or fails if MERCER_REQUIRE
+// requires a browser.
+func Start(t testing.TB) *Browser {
 	t.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute) // ends the browser if the test hangs
+	ctx, stop := context.WithTimeout(context.Background(), 10*time.Minute) // ends the browser if the test hangs
 	c := exec.CommandContext(ctx, chromium(t), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
-		"--disable-background-networking", "--user-data-dir="+filepath.Join(t.TempDir(), "profile"), "--remote-debugging-pipe",
-		fmt.Sprintf("--window-size=%d,%d", width, height), "about:blank")
+		"--disable-background-networking", "--user-data-dir="+filepath.Join(t.TempDir(), "profile"), "--remote-debugging-pipe", "about:blank")
 	commands, send, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -49,22 +54,42 @@ func Open(t *testing.T, address string, width, height int) *Page {
 	}
 	commands.Close()
 	answers.Close()
-	p := &Page{t: t, send: send, receive: bufio.NewReader(receive)}
+	b := &Browser{send: send, receive: bufio.NewReader(receive), pages: map[string]*Page{}}
 	t.Cleanup(func() {
-		p.session = ""
-		p.call("Browser.close", nil, nil)
+		b.call(t, "", "Browser.close", nil, nil)
 		_ = c.Wait()
 		stop()
 		send.Close()
 		receive.Close()
 	})
+	return b
+}
+
+// Open shows the page at an address in a window of the given width and height, in pixels. It closes the page at the
+// end of the test.
+func (b *Browser) Open(t testing.TB, address string, width, height int) *Page {
+	t.Helper()
+	return b.open(t, address, width, height, fields{"media": "screen"})
+}
+
+// open does the work of Open. media are the parameters of the command Emulation.setEmulatedMedia.
+func (b *Browser) open(t testing.TB, address string, width, height int, media fields) *Page {
+	t.Helper()
 	var target struct{ TargetID string }
-	p.call("Target.createTarget", fields{"url": "about:blank"}, &target)
+	b.call(t, "", "Target.createTarget", fields{"url": "about:blank"}, &target)
 	var session struct{ SessionID string }
-	p.call("Target.attachToTarget", fields{"targetId": target.TargetID, "flatten": true}, &session)
-	p.session = session.SessionID
+	b.call(t, "", "Target.attachToTarget", fields{"targetId": target.TargetID, "flatten": true}, &session)
+	p := &Page{t: t, browser: b, session: session.SessionID}
+	b.pages[p.session] = p
+	t.Cleanup(func() {
+		delete(b.pages, p.session)
+		b.call(t, "", "Target.closeTarget", fields{"targetId": target.TargetID}, nil)
+	})
 	p.call("Runtime.enable", nil, nil)
 	p.call("Log.enable", nil, nil)
+	p.call("Page.enable", nil, nil)
+	p.call("Emulation.setDeviceMetricsOverride", fields{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
+	p.call("Emulation.setEmulatedMedia", media, nil)
 	p.call("Page.navigate", fields{"url": address}, nil)
 	p.Await("location.href !== 'about:blank' && document.readyState === 'complete'")
 	return p
@@ -158,37 +183,46 @@ func (p *Page) Picture() []byte {
 
 type fields map[string]any
 
-// call sends a command, waits for its answer, and stores the result in `result` if that is not nil.
+// call sends a command to the page.
 func (p *Page) call(method string, parameters fields, result any) {
 	p.t.Helper()
-	p.last++
-	command := fields{"id": p.last, "method": method}
+	p.browser.call(p.t, p.session, method, parameters, result)
+}
+
+// call sends a command to the page of a session, or to the browser if session is empty. It waits for the answer, and
+// stores the result in `result` if that is not nil.
+func (b *Browser) call(t testing.TB, session, method string, parameters fields, result any) {
+	t.Helper()
+	b.last++
+	command := fields{"id": b.last, "method": method}
 	if parameters != nil {
 		command["params"] = parameters
 	}
-	if p.session != "" {
-		command["sessionId"] = p.session
+	if session != "" {
+		command["sessionId"] = session
 	}
 	text, err := json.Marshal(command)
 	if err == nil {
-		_, err = p.send.Write(append(text, 0))
+		_, err = b.send.Write(append(text, 0))
 	}
 	for err == nil {
-		if text, err = p.receive.ReadBytes(0); err != nil {
+		if text, err = b.receive.ReadBytes(0); err != nil {
 			break
 		}
 		var m struct {
-			ID             int
-			Method         string
-			Params, Result json.RawMessage
-			Error          *struct{ Message string }
+			ID                int
+			Method, SessionID string
+			Params, Result    json.RawMessage
+			Error             *struct{ Message string }
 		}
 		err = json.Unmarshal(text[:len(text)-1], &m)
 		switch {
 		case err != nil:
 		case m.Method == "Runtime.consoleAPICalled", m.Method == "Runtime.exceptionThrown", m.Method == "Log.entryAdded":
-			p.Console = append(p.Console, string(m.Params))
-		case m.ID != p.last: // an event that is not needed
+			if p := b.pages[m.SessionID]; p != nil {
+				p.Console = append(p.Console, string(m.Params))
+			}
+		case m.ID != b.last: // an event that is not needed
 		case m.Error != nil:
 			err = fmt.Errorf("%s", m.Error.Message)
 		case result == nil:
@@ -199,5 +233,5 @@ func (p *Page) call(method string, parameters fields, result any) {
 			}
 		}
 	}
-	p.t.Fatalf("browser: %s: %v", method, err)
+	t.Fatalf("browser: %s: %v", method, err)
 }

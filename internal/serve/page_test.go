@@ -58,10 +58,11 @@ func TestDocs(t *testing.T) {
 	if testing.Short() {
 		return // the checks below need a browser
 	}
-	browser.Check(t, page, 0)
+	chromium := browser.Start(t)
+	chromium.Check(t, page, 0)
 	web := httptest.NewServer(s)
 	defer web.Close()
-	p := browser.Open(t, web.URL+"/docs", 900, 1800)
+	p := chromium.Open(t, web.URL+"/docs", 900, 1800)
 	if path := os.Getenv("MERCER_PICTURE"); path != "" {
 		if err := os.WriteFile(path, p.Picture(), 0o666); err != nil {
 			t.Fatal(err)
@@ -84,10 +85,11 @@ func TestForm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a browser")
 	}
+	chromium := browser.Start(t)
 	open := func(t *testing.T, h http.Handler) (*browser.Page, *httptest.Server) {
 		web := httptest.NewServer(h)
 		t.Cleanup(web.Close)
-		return browser.Open(t, web.URL, 900, 800), web
+		return chromium.Open(t, web.URL, 900, 800), web
 	}
 	// lines returns what the page shows under the form: one "name: value" for each result, or the error.
 	lines := func(p *browser.Page) []string {

@@ -73,13 +73,13 @@ func TestScript(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a browser")
 	}
-	page := sample(t)
+	page, chromium := sample(t), browser.Start(t)
 	open := func(page string) *browser.Page {
 		file := filepath.Join(t.TempDir(), "page.html")
 		if err := os.WriteFile(file, []byte(page), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		return browser.Open(t, "file://"+file, 1000, 900)
+		return chromium.Open(t, "file://"+file, 1000, 900)
 	}
 	p := open(page)
 	check := func(name, expression, want string) {

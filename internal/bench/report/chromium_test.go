@@ -14,11 +14,12 @@ import (
 // TestBrowser checks the page of every kind of measurement in bench/results in a browser.
 func TestBrowser(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts a browser for each page")
+		t.Skip("starts a browser")
 	}
+	chromium := browser.Start(t)
 	for name, r := range newestResults(t) {
 		page := write(t, r)
-		t.Run(name, func(t *testing.T) { browser.Check(t, page, len(parse(t, page).find("figure"))) })
+		t.Run(name, func(t *testing.T) { chromium.Check(t, page, len(parse(t, page).find("figure"))) })
 	}
 }
 
