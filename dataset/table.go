@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 
@@ -19,6 +20,7 @@ type Table struct {
 	Source string
 
 	columns      []*column
+	found        atomic.Int32 // index after that of the column that find returned last
 	rows         int
 	lines        []int32  // number of the line at which each row begins; nil if the file has no lines
 	origin       []int32  // index of each row in the file or in the original table; nil if the table has all rows
@@ -202,8 +204,7 @@ func (t *Table) Texts(name string) ([]string, error) {
 	return texts, nil
 }
 
-// OnlyTexts reports whether a column has texts and no number in any spelling. It is false if the column does not
-// exist.
+// OnlyTexts reports whether a column has texts and no number in any spelling. It is false if the column does not exist.
 func (t *Table) OnlyTexts(name string) bool {
 	c := t.find(name)
 	found := false
@@ -242,8 +243,11 @@ func (t *Table) orEmpty() *Table {
 // find returns the column with the given name, or nil if the column is absent or cannot be read.
 func (t *Table) find(name string) *column {
 	t = t.orEmpty()
-	for _, c := range t.columns {
-		if c.name == name && c.unreadable == "" {
+	first := int(t.found.Load()) // columns are mostly looked up in their order
+	for k := range t.columns {
+		i := (first + k) % len(t.columns)
+		if c := t.columns[i]; c.name == name && c.unreadable == "" {
+			t.found.Store(int32(i + 1))
 			return c
 		}
 	}

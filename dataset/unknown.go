@@ -16,8 +16,11 @@ type Unknown struct {
 func (e *Encoder) Unknown(t *Table) []Unknown {
 	var list []Unknown
 	for _, in := range e.Inputs {
+		if in.Text == nil && in.TFIDF == nil {
+			continue
+		}
 		c := t.find(in.Name)
-		if in.Text == nil && in.TFIDF == nil || c == nil || c.plain {
+		if c == nil || c.plain {
 			continue
 		}
 		u := Unknown{Column: in.Name, TFIDF: in.TFIDF != nil}
