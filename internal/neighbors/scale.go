@@ -158,8 +158,15 @@ func ScaleSigma(x numeric.Points, weights []float64) (float64, error) {
 	return sigma, nil
 }
 
-// norm returns the 2-norm, computed with a scale at which squares neither overflow nor underflow.
+// norm returns the 2-norm. If squares overflow or underflow, it divides the elements by the largest.
 func norm(difference []float64) float64 {
+	sum := 0.0
+	for _, v := range difference {
+		sum += float64(v * v) // the conversion prevents a fused multiply-add, which not all processors have
+	}
+	if sum > 0x1p-900 && !math.IsInf(sum, 1) { // squares that underflow do not change such a sum
+		return math.Sqrt(sum)
+	}
 	largest := 0.0
 	for _, v := range difference {
 		largest = max(largest, math.Abs(v))
@@ -167,10 +174,10 @@ func norm(difference []float64) float64 {
 	if largest == 0 || math.IsInf(largest, 1) {
 		return largest
 	}
-	sum := 0.0
+	sum = 0
 	for _, v := range difference {
 		q := v / largest
-		sum += q * q
+		sum += float64(q * q)
 	}
 	return largest * math.Sqrt(sum)
 }
