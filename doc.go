@@ -43,11 +43,10 @@
 //
 // # Where to begin
 //
-// The functions of this package take samples as gonum matrices or tables, and choose the device
-// themselves. Each function has an example. Samples in float32 may be a host.Matrix[float32], which
-// implements gonum's mat.Matrix. The packages kernels/strings, kernels/trees and kernels/gram
-// compute Gram matrices of texts, trees and other objects, which any learner accepts with the
-// kernel kernels.Precomputed.
+// The functions of this package take samples as gonum matrices or tables, and choose the device themselves. Each
+// function has an example. Samples in float32 may be a host.Matrix[float32], which implements gonum's mat.Matrix. The
+// packages kernels/strings, kernels/trees and kernels/gram compute Gram matrices of texts, trees and other objects,
+// which any learner accepts with the kernel kernels.Precomputed.
 //
 //	m, err := mercer.Fit(ctx, learners.KernelRidge{Kernel: kernels.Gaussian{Sigma: 2}, Lambda: 0.1}, x, y, mercer.Options{})
 //	f, err := m.Predict(ctx, points)

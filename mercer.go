@@ -106,10 +106,9 @@ func (m *Model[M]) begin(call string) error {
 // not copied, and x and y are not changed. x may be a backend.CSR; learners whose
 // learners.Description sets Sparse make no dense copy of it.
 //
-// If the learner's kernel is kernels.Precomputed, x may be the symmetric n×n Gram matrix of the
-// samples. The methods of the model then take the m×n kernel values of m new rows with the samples.
-// The method Neighbors, and the method Std of a Gaussian process, also need the kernel value of
-// each new row with itself: pass the result of gram.OtherPoints.
+// If the learner's kernel is kernels.Precomputed, x may be the symmetric n×n Gram matrix of the samples. The methods of
+// the model then take the m×n kernel values of m new rows with the samples. The method Neighbors, and the method Std of
+// a Gaussian process, also need the kernel value of each new row with itself: pass the result of gram.OtherPoints.
 //
 // The device memory of the model is released by Close or when the model is garbage collected.
 func Fit[M learners.Model](ctx context.Context, l Learner[M], x, y mat.Matrix, o Options) (*Model[M], error) {

@@ -386,10 +386,9 @@ func (m *Model[M]) predictBound(ctx context.Context, x mat.Matrix) (values, boun
 	return b.PredictBound(ctx, m.dev, x)
 }
 
-// Effects returns the derivatives of the outputs with respect to the features at the rows of x,
-// their averages, and the standard errors of the averages if the model has them. For the features
-// whose indices are in the list binary, and which have two values, it returns differences of the
-// outputs instead of derivatives: see learners.MarginalEffects.
+// Effects returns the derivatives of the outputs with respect to the features at the rows of x, their averages, and the
+// standard errors of the averages if the model has them. For the features whose indices are in the list binary, and
+// which have two values, it returns differences of the outputs instead of derivatives: see learners.MarginalEffects.
 func (m *Model[M]) Effects(ctx context.Context, x mat.Matrix, binary []int) (*learners.Effects, error) {
 	if err := m.begin("effects"); err != nil {
 		return nil, err

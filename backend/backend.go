@@ -89,8 +89,7 @@ type Device interface {
 //
 // Outputs must not overlap inputs. Elements outside the named triangle, and memory between the rows of a view, are
 // never written. NaN and Inf follow IEEE arithmetic: 0·NaN is NaN, and no term is skipped because a factor is zero,
-// except that C is not read if beta is 0. A dimension may be zero. The results do not depend on the number of
-// workers.
+// except that C is not read if beta is 0. A dimension may be zero. The results do not depend on the number of workers.
 type Backend[T Float] interface {
 	// With returns a Backend for the work of one caller on the same queue. Once ctx is done, the caller's work
 	// stops within about 0.1 s, its outputs are undefined, and the next method that waits returns an error that

@@ -57,9 +57,8 @@ type blocking struct {
 // the second-level cache.
 const depth = 512
 
-// blockingFor derives the sizes of the loops from a register tile of mr × nr elements of size bytes each. The
-// packed rows of A for one task take half of the second-level cache, and packed B a quarter of the third-level
-// cache.
+// blockingFor derives the sizes of the loops from a register tile of mr × nr elements of size bytes each. The packed
+// rows of A for one task take half of the second-level cache, and packed B a quarter of the third-level cache.
 func blockingFor(mr, nr, size int, caches cacheSizes) blocking {
 	return blocking{
 		kc: depth,

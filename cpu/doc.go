@@ -20,11 +20,10 @@
 // Packed B stays in the third-level cache, the packed A of a task in the second-level cache, and
 // one panel of B (KC × NR) in the first-level or second-level cache. The sizes are in blocking.go.
 //
-// The factorizations use these products. In potrf.go, one worker factors the next block on the
-// diagonal while the other workers compute a product (look-ahead); reduced.go does the same with
-// products of 16-bit integers. Triangular solves keep tiles of packed panels in registers
-// (trsm.go). Products of a matrix with a small number of vectors (symv.go) and small problems
-// (small.go) use unpacked matrices, because packing would take longer than the product.
+// The factorizations use these products. In potrf.go, one worker factors the next block on the diagonal while the other
+// workers compute a product (look-ahead); reduced.go does the same with products of 16-bit integers. Triangular solves
+// keep tiles of packed panels in registers (trsm.go). Products of a matrix with a small number of vectors (symv.go) and
+// small problems (small.go) use unpacked matrices, because packing would take longer than the product.
 //
 // # Packed panels
 //

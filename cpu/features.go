@@ -99,9 +99,8 @@ func equalRows[T backend.Float](x, z []T) bool {
 // sineBatch is the approximate number of sines that are computed at once.
 const sineBatch = 1024
 
-// sines returns a filler for a sum over the features. Let Δ be the difference of the two points in
-// a feature. Without frequencies, the term of the feature is sin(2πΔ)/Δ, or 2π if Δ = 0. With
-// frequencies w, the term is Σ_w wΔ sin(wΔ).
+// sines returns a filler for a sum over the features. Let Δ be the difference of the two points in a feature. Without
+// frequencies, the term of the feature is sin(2πΔ)/Δ, or 2π if Δ = 0. With frequencies w, the term is Σ_w wΔ sin(wΔ).
 func (g *gram[T]) sines(stat kernels.Stat) filler[T] {
 	var columns []int // the features whose scale is not 0
 	for c := range g.x.cols {

@@ -68,9 +68,8 @@ func (q *queue[T]) commonStep(x, z *matrix[T]) T {
 	return step
 }
 
-// stepOf returns the greatest common divisor of the features of some rows of m, by Euclid's algorithm. It returns
-// 0 if a feature is not finite or is more than 2¹⁵ − 1 times the divisor (2¹⁰ times in float32, because of rounding
-// errors).
+// stepOf returns the greatest common divisor of the features of some rows of m, by Euclid's algorithm. It returns 0 if
+// a feature is not finite or is more than 2¹⁵ − 1 times the divisor (2¹⁰ times in float32, because of rounding errors).
 func stepOf[T backend.Float](m *matrix[T]) T {
 	const samples = 16
 	multiple := float64(math.MaxInt16)

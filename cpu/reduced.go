@@ -9,11 +9,10 @@ import (
 	"github.com/mercer-go/mercer/cpu/internal/ukr"
 )
 
-// The factorization of reduced precision multiplies 16-bit integers, which processors do at up to twice the rate
-// of float32. Row l_i of a block column of L with nb columns is rounded to integers times the step
-// ‖l_i‖/roundedNorm. By the Cauchy–Schwarz inequality, the inner product of two rows of integers is at most
-// (roundedNorm + √nb/2)² = 1.07·10⁹, which fits in int32. Matrices with a diagonal element below reducedDiagonal
-// are factored in float32.
+// The factorization of reduced precision multiplies 16-bit integers, which processors do at up to twice the rate of
+// float32. Row l_i of a block column of L with nb columns is rounded to integers times the step ‖l_i‖/roundedNorm. By
+// the Cauchy–Schwarz inequality, the inner product of two rows of integers is at most (roundedNorm + √nb/2)² =
+// 1.07·10⁹, which fits in int32. Matrices with a diagonal element below reducedDiagonal are factored in float32.
 //
 // The rounded rows replace the rows of L below the diagonal block L₁₁ of the block column. This changes A by D
 // L₁₁ᵀ, where D holds the rounding errors. If this change is too large, for example because the block column

@@ -16,9 +16,8 @@ func (q *queue[T]) Trsm(s backend.Side, ul backend.Uplo, t backend.Trans, alpha 
 }
 
 // trsm computes B ← α op(A)⁻¹ B or α B op(A)⁻¹ by blocks. For each block on the diagonal of A, it solves for the
-// unknowns of this block. It then multiplies these unknowns by the other blocks in the same columns of A and
-// subtracts the product from the remaining rows of B. X op(A) = B is solved as op(A)ᵀ Xᵀ = Bᵀ. A unit diagonal is
-// not read.
+// unknowns of this block. It then multiplies these unknowns by the other blocks in the same columns of A and subtracts
+// the product from the remaining rows of B. X op(A) = B is solved as op(A)ᵀ Xᵀ = Bᵀ. A unit diagonal is not read.
 func (q *queue[T]) trsm(side backend.Side, ul backend.Uplo, t backend.Trans, unit bool, alpha T, a, b view[T]) {
 	a = a.op(t)
 	isLower := (ul == backend.Lower) == (t == backend.NoTrans)

@@ -70,10 +70,9 @@ type entry struct {
 	kind  kind // the kind of the text; it is never the constant missing
 }
 
-// A column has one of three forms. At first it is coded: it stores each distinct cell once as an entry, and for
-// each row the index of its entry. With more than MaxCategories entries, none of which is a text, it becomes plain
-// and stores only numbers. If the file stores numbers, the column is plain and refers to the cells of the whole
-// table.
+// A column has one of three forms. At first it is coded: it stores each distinct cell once as an entry, and for each
+// row the index of its entry. With more than MaxCategories entries, none of which is a text, it becomes plain and
+// stores only numbers. If the file stores numbers, the column is plain and refers to the cells of the whole table.
 type column struct {
 	name    string
 	reading *reading // how cells of text are parsed as numbers

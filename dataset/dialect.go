@@ -16,9 +16,8 @@ type Dialect struct {
 	// comments. A line that holds only a comment is skipped, even before the header.
 	Comment string
 
-	// Decimal is the decimal mark, "." or ",". If it is "", the mark is the comma if Thousands is ".", or if
-	// semicolons separate the cells and the first numbers include decimal commas but no decimal points. Otherwise
-	// it is the point.
+	// Decimal is the decimal mark, "." or ",". If it is "", the mark is the comma if Thousands is ".", or if semicolons
+	// separate the cells and the first numbers include decimal commas but no decimal points. Otherwise it is the point.
 	Decimal string
 
 	// Thousands separates groups of three digits: one of , . ' _ and the space. The apostrophe and

@@ -92,8 +92,7 @@ type Text struct {
 	Categories []string `json:"categories"` // the categories in ascending order
 }
 
-// Learn learns from a training table how to encode this and later tables. Columns that are not
-// targets become features:
+// Learn learns from a training table how to encode this and later tables. Columns that are not targets become features:
 //
 //   - A column of numbers becomes one feature. The median replaces a missing cell. With r.Standardize the feature
 //     is (x − mean) / sd, with the divisor n, computed after the replacement. A constant column is divided by 1,

@@ -96,8 +96,7 @@ func (in *input) checkDialect() error {
 	return nil
 }
 
-// sample returns the beginning of in.r: complete lines of at most 1 MiB, or the first 1 MiB of a
-// longer first line.
+// sample returns the beginning of in.r: complete lines of at most 1 MiB, or the first 1 MiB of a longer first line.
 func (in *input) sample() (sample []byte, complete bool, err error) {
 	sample, peekErr := in.r.Peek(bufferSize)
 	if peekErr == nil && bytes.IndexByte(sample, '\n') < 0 {
@@ -165,8 +164,7 @@ func separator(text []byte) (delimiter byte, ok bool) {
 	return 0, false
 }
 
-// delimiterOf returns the delimiter that occurs most often in the first line of a
-// text, outside quotation marks, or 0.
+// delimiterOf returns the delimiter that occurs most often in the first line of a text, outside quotation marks, or 0.
 func delimiterOf(text []byte) byte {
 	var counts [256]int
 	quoted := false

@@ -12,8 +12,7 @@ import (
 // keys, in any order of the columns and any file format. Numbers are compared as numbers: 1 and 1.0 are equal.
 // Missing cells are equal.
 //
-// Keys returns an *Error for a name that the table lacks. In a sparse table, however, such a name
-// is a column of zeros.
+// Keys returns an *Error for a name that the table lacks. In a sparse table, however, such a name is a column of zeros.
 func (t *Table) Keys(names []string) ([]uint64, error) {
 	t = t.orEmpty()
 	keys := make([]uint64, t.rows)

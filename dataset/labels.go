@@ -18,9 +18,8 @@ import (
 // Classes returns the labels of the classes, as the training table spells them. The value i in the matrix of
 // Targets stands for the class Classes()[i]. Classes returns nil if the target is numeric.
 //
-// If all labels are numbers, they are sorted numerically, and two spellings of one number, such as 1 and 1.0, are
-// one class with the shorter label. Otherwise labels are sorted by their bytes. Labels are compared without
-// rounding.
+// If all labels are numbers, they are sorted numerically, and two spellings of one number, such as 1 and 1.0, are one
+// class with the shorter label. Otherwise labels are sorted by their bytes. Labels are compared without rounding.
 func (e *Encoder) Classes() []string { return slices.Clone(e.Labels) }
 
 // learnLabels learns the classes of the only target.
@@ -172,8 +171,7 @@ func (f *classifier) class(t *Table, c *column, row int) (int, error) {
 // tooManyClasses is the error text of ScoredTargets for a column with too many classes.
 var tooManyClasses = fmt.Sprintf("has more than %d classes, including the classes of the model", MaxCategories)
 
-// add returns the class of a text. A new text becomes a class; ok is false if there are already
-// MaxCategories classes.
+// add returns the class of a text. A new text becomes a class; ok is false if there are already MaxCategories classes.
 func (f *classifier) add(text string) (class int, ok bool) {
 	if class, ok = f.find(text); ok || len(f.labels) >= MaxCategories {
 		return class, ok

@@ -13,11 +13,10 @@ import (
 	"github.com/mercer-go/mercer/host"
 )
 
-// A LIBSVM file (Chang and Lin 2011; svmlight, Joachims 1999) has a line for each row: a number, which is the
-// label, and index:value for each nonzero feature, in increasing order of the indices. Indices start at 0 if the
-// index 0 occurs in the file, and otherwise at 1. In both cases the column of index i is xi. The identifier
-// qid:number of a query in a ranking task is ignored. The character # begins a comment, and empty lines are
-// skipped.
+// A LIBSVM file (Chang and Lin 2011; svmlight, Joachims 1999) has a line for each row: a number, which is the label,
+// and index:value for each nonzero feature, in increasing order of the indices. Indices start at 0 if the index 0
+// occurs in the file, and otherwise at 1. In both cases the column of index i is xi. The identifier qid:number of a
+// query in a ranking task is ignored. The character # begins a comment, and empty lines are skipped.
 
 // labelName is the name of the label column of LIBSVM and IDX files.
 const labelName = "label"
@@ -331,8 +330,7 @@ func (t *Table) absentColumn(name string) *column {
 	return &column{name: name, plain: true, cells: zeros{}}
 }
 
-// An indexBase shows whether the indices of a sparse table start at the same number as in the encoder's training
-// table.
+// An indexBase shows whether the indices of a sparse table start at the same number as in the encoder's training table.
 type indexBase struct {
 	zero          bool // the table has the index 0
 	hasExtraIndex bool // the table has the index after the encoder's last index

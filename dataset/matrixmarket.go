@@ -267,8 +267,7 @@ func (t *Table) setTriples(e triples, columns int, memory *allowance) error {
 	return t.setMatrix(m, memory)
 }
 
-// checkRows returns the rule that a number of rows violates, or "". It bounds the memory of a matrix from a small
-// file.
+// checkRows returns the rule that a number of rows violates, or "". It bounds the memory of a matrix from a small file.
 func checkRows(rows, entries int) string {
 	const uncheckedRows, rowsPerEntry = 1 << 22, 64
 	if rows > uncheckedRows && rows/rowsPerEntry > entries {

@@ -14,9 +14,8 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 )
 
-// An NPY file (numpy.lib.format, versions 1.0 to 3.0) consists of the text \x93NUMPY, two bytes of
-// version, the length of the header (little endian, 2 bytes, or 4 bytes from version 2.0 on), the
-// header, which is a Python literal such as
+// An NPY file (numpy.lib.format, versions 1.0 to 3.0) consists of the text \x93NUMPY, two bytes of version, the length
+// of the header (little endian, 2 bytes, or 4 bytes from version 2.0 on), the header, which is a Python literal such as
 //
 //	{'descr': '<f8', 'fortran_order': False, 'shape': (150, 4), }
 //

@@ -89,8 +89,7 @@ func (p *pieceReader) cutPiece(buf []byte, end int) piece {
 	return out
 }
 
-// limit returns the number of bytes of complete records in the first p.lines lines of b, or 0 if b
-// has fewer lines.
+// limit returns the number of bytes of complete records in the first p.lines lines of b, or 0 if b has fewer lines.
 func (p *pieceReader) limit(b []byte) int {
 	end := 0
 	for range p.lines {

@@ -217,8 +217,7 @@ func sparseValues(member func(string) (*input, error)) ([]float64, error) {
 // noSparseLabels is the error text for a file of labels if the table's format does not support it.
 const noSparseLabels = "does not take a file of labels, which is for IDX files and for sparse matrices in NPZ and Matrix Market files"
 
-// readSparseLabels adds a column label to a sparse matrix. The file f.Labels must have one column,
-// or a column label.
+// readSparseLabels adds a column label to a sparse matrix. The file f.Labels must have one column, or a column label.
 func (f File) readSparseLabels(t *Table) error {
 	if f.Labels == "" {
 		return nil

@@ -12,9 +12,8 @@ type Kernel interface {
 	// equals Canonical(k), and equals k if k came from Parse.
 	String() string
 
-	// Check returns nil if every parameter obeys its rule for points of d features, otherwise an
-	// error that names the first invalid parameter. If d < 0, the number of features is unknown,
-	// and Check omits the rules that depend on d.
+	// Check returns nil if every parameter obeys its rule for points of d features, otherwise an error that names the
+	// first invalid parameter. If d < 0, the number of features is unknown, and Check omits the rules that depend on d.
 	Check(d int) error
 
 	// IsPSD reports whether the parameters guarantee a positive semi-definite

@@ -6,10 +6,9 @@ import (
 	"math"
 )
 
-// TermGradient returns the derivatives, with respect to x and z, of one term of a statistic that is
-// a sum over the features. x and z are the values of feature p. For L1 at x = z, and for Chi2 if
-// both values are 0, it returns the subgradient 0. It panics for the statistics of one point, and
-// for Entry, which is not a function of coordinates.
+// TermGradient returns the derivatives, with respect to x and z, of one term of a statistic that is a sum over the
+// features. x and z are the values of feature p. For L1 at x = z, and for Chi2 if both values are 0, it returns the
+// subgradient 0. It panics for the statistics of one point, and for Entry, which is not a function of coordinates.
 func (s Stat) TermGradient(p int, x, z float64) (dx, dz float64) {
 	scale := s.ScaleAt(p)
 	if scale == 0 {
@@ -65,10 +64,9 @@ func sincDerivative(diff float64) float64 {
 	return (a*cos - sin) / diff / diff
 }
 
-// EvalGrad sets dx to ∂k/∂x and dz to ∂k/∂z of k(x, z), computed from the definitions in float64.
-// dx or dz may be nil. Where k has no derivative, as the exponential kernel at x = z, EvalGrad uses
-// the subgradient 0. It returns an error for invalid kernels, derivatives of kernels and kernels of
-// precomputed values, and panics if lengths differ.
+// EvalGrad sets dx to ∂k/∂x and dz to ∂k/∂z of k(x, z), computed from the definitions in float64. dx or dz may be nil.
+// Where k has no derivative, as the exponential kernel at x = z, EvalGrad uses the subgradient 0. It returns an error
+// for invalid kernels, derivatives of kernels and kernels of precomputed values, and panics if lengths differ.
 func EvalGrad(k Kernel, x, z, dx, dz []float64) error {
 	for _, d := range [][]float64{dx, dz} {
 		if d != nil && len(d) != len(x) {

@@ -42,9 +42,8 @@ func (Precomputed) derive(c *compiler, _ int) { c.push(Instr{Op: Const}) }
 func (Precomputed) deriveStat(c *compiler, _ Stat) { c.pushOne() }
 func (Precomputed) bounded() bool                  { return true }
 
-// IsPrecomputed reports whether k is Precomputed, or composed of Precomputed and constants only. It returns an
-// error if k contains Precomputed and also depends on features or on k(a, a), which a precomputed matrix does not
-// contain.
+// IsPrecomputed reports whether k is Precomputed, or composed of Precomputed and constants only. It returns an error if
+// k contains Precomputed and also depends on features or on k(a, a), which a precomputed matrix does not contain.
 func IsPrecomputed(k Kernel) (bool, error) {
 	if k == nil || k.Check(-1) != nil {
 		return false, nil

@@ -16,8 +16,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Classifier is a Model that predicts classes. Its Predict returns n×1 labels, which are values of
-// the y of the fit.
+// Classifier is a Model that predicts classes. Its Predict returns n×1 labels, which are values of the y of the fit.
 type Classifier interface {
 	Model
 	// Classes returns the classes, in the order of the columns of Decision.
@@ -155,8 +154,7 @@ func classesOf(y backend.Host[float64], weights []float64, names []string) (c Cl
 	return c, index, nil
 }
 
-// Signs returns the ±1 targets that Classify makes from the classes in y. The argument names is as
-// in Options.Classes.
+// Signs returns the ±1 targets that Classify makes from the classes in y. The argument names is as in Options.Classes.
 func Signs(y mat.Matrix, names []string) (*mat.Dense, error) {
 	h, err := gonum.Host("y", y)
 	if err != nil {

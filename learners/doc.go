@@ -6,9 +6,8 @@
 //	}.Fit(ctx, dev, x, y, learners.Options{})
 //	f, err := model.Predict(ctx, dev, x2)
 //
-// A learner is a struct of its parameters. A zero field means the default value of the command's flag: for
-// example, Fit fits an intercept unless NoIntercept is set. In the fields Lambda, Epsilon, Restarts and Seed, 0
-// means the number 0.
+// A learner is a struct of its parameters. A zero field means the default value of the command's flag: for example, Fit
+// fits an intercept unless NoIntercept is set. In the fields Lambda, Epsilon, Restarts and Seed, 0 means the number 0.
 //
 // Fit takes n×d samples and n×t targets as gonum matrices and never changes them. A model stores copies of
 // samples, so a change of x after the fit does not change its predictions. Fitting the same data twice on the same

@@ -65,11 +65,10 @@ const maxCovariances = 2e10
 //	BayesRidge, RVM           √(g_pᵀΣg_p), with the posterior covariance Σ of the coefficients
 //
 // with the scale s of the process, and Φ and S of the model's method Variance. The matrix P maps the targets to the
-// coefficients α. The prior variance of the average is s²q_p with
-// q_p = Σ_ij w_i w_j ∂²k(x_i, x_j)/∂x_ip∂x_jp / (Σ_i w_i)². Without weights and intercept, the errors of KernelRidge
-// are those of Hainmueller and Hazlett (2014), Kernel regularized least squares, section 4.2; the error of a difference
-// is multiplied by √2 as in their R package KRLS. The other errors are posterior standard deviations (Rasmussen and
-// Williams 2006, section 9.4).
+// coefficients α. The prior variance of the average is s²q_p with q_p = Σ_ij w_i w_j ∂²k(x_i, x_j)/∂x_ip∂x_jp / (Σ_i
+// w_i)². Without weights and intercept, the errors of KernelRidge are those of Hainmueller and Hazlett (2014), Kernel
+// regularized least squares, section 4.2; the error of a difference is multiplied by √2 as in their R package KRLS. The
+// other errors are posterior standard deviations (Rasmussen and Williams 2006, section 9.4).
 //
 // Ridge, NystromRidge and FourierRidge need Std. For GaussianProcess and NystromRidge, StdErr is nil if n²(d + 10) >
 // 2·10¹⁰, or if the kernel has no second derivatives (see kernels.NewMixed) and not all features are binary.

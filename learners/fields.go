@@ -96,8 +96,7 @@ func rowField(name string, value *[]float64, cols size, r rule) field {
 	}
 }
 
-// optional returns f, the field of the array with the given name, as a field that is omitted if the
-// array is empty.
+// optional returns f, the field of the array with the given name, as a field that is omitted if the array is empty.
 func optional(name string, f field) field {
 	return field{
 		save: func(s State) {
@@ -299,8 +298,7 @@ func isCount(v float64) bool { return v >= 0 && v <= math.MaxInt32 && v == math.
 
 func classesField(c *Classes) field { return field{c.save, c.load} }
 
-// derived returns a field that saves nothing. Its load computes or checks values that follow from
-// the preceding fields.
+// derived returns a field that saves nothing. Its load computes or checks values that follow from the preceding fields.
 func derived(load func() error) field {
 	return field{save: func(State) {}, load: func(State) error { return load() }}
 }

@@ -149,8 +149,7 @@ func (f *fitting) kernel(k kernels.Kernel, seed uint64) kernels.Kernel {
 	return k
 }
 
-// scaleKernel returns k, or if k is nil the Gaussian kernel of scikit-learn's gamma="scale": see
-// neighbors.ScaleSigma.
+// scaleKernel returns k, or if k is nil the Gaussian kernel of scikit-learn's gamma="scale": see neighbors.ScaleSigma.
 func (f *fitting) scaleKernel(k kernels.Kernel) kernels.Kernel {
 	if f.err == nil && k == nil {
 		sigma, err := neighbors.ScaleSigma(f.points, f.o.Weights)

@@ -46,11 +46,10 @@ func (l *GaussianProcess) parameters() []Parameter {
 	}
 }
 
-// GaussianProcess is regression with a Gaussian process: y = f(x) + m + noise, where f has the covariance s²k and
-// the noise of a sample of weight w has the variance s²λ/w. The posterior mean of f is the solution of kernel
-// ridge regression, (K + λW⁻¹)α = y − m, where m is the weighted mean of y. s² maximizes the likelihood in closed
-// form. A sample of weight w counts as w samples. All outputs have the same kernel and λ; each output has its own
-// s².
+// GaussianProcess is regression with a Gaussian process: y = f(x) + m + noise, where f has the covariance s²k and the
+// noise of a sample of weight w has the variance s²λ/w. The posterior mean of f is the solution of kernel ridge
+// regression, (K + λW⁻¹)α = y − m, where m is the weighted mean of y. s² maximizes the likelihood in closed form. A
+// sample of weight w counts as w samples. All outputs have the same kernel and λ; each output has its own s².
 //
 // For a target that is constant up to rounding the likelihood has no maximum. The prediction of such a target is
 // m, its s² is 1, and the search for kernel and λ uses only the other targets.
@@ -225,8 +224,7 @@ func (m *GaussianProcessModel) Prepare(ctx context.Context, dev backend.Device) 
 	return m.factors(dev).prepare(ctx, dev)
 }
 
-// DropFactor frees the factor that Variance keeps, after calls in progress have ended; the next
-// call computes it again.
+// DropFactor frees the factor that Variance keeps, after calls in progress have ended; the next call computes it again.
 func (m *GaussianProcessModel) DropFactor() {
 	m.factor.Drop()
 }

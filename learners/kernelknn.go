@@ -46,10 +46,9 @@ func (l *KernelKNN) parameters() []Parameter {
 //	d²(x, z) = k(x, x) + k(z, z) − 2k(x, z)
 //
 // and predicts the mean of their targets (Fit) or the class with the most votes (FitClasses). A sample of weight w
-// counts as w samples; the weight of the farthest neighbor is reduced so that the weights of the neighbors sum to
-// K. If samples have equal distances, or classes have equal votes, the first one is selected. With the linear
-// kernel, and with any kernel that decreases with the Euclidean distance, the result is that of scikit-learn's
-// KNeighbors.
+// counts as w samples; the weight of the farthest neighbor is reduced so that the weights of the neighbors sum to K. If
+// samples have equal distances, or classes have equal votes, the first one is selected. With the linear kernel, and
+// with any kernel that decreases with the Euclidean distance, the result is that of scikit-learn's KNeighbors.
 //
 // A prediction takes O(n) values of k for each row. Values of d² below about 1e-16 times the kernel values are
 // only rounding errors: center features that are far from 0.
@@ -65,8 +64,7 @@ type KernelKNNModel struct {
 	selfValues []float64 // k(z, z) of each sample
 }
 
-// KernelKNNClassModel is a fitted KernelKNN for classification: its targets are 0 or 1, in a column
-// for each class.
+// KernelKNNClassModel is a fitted KernelKNN for classification: its targets are 0 or 1, in a column for each class.
 type KernelKNNClassModel struct{ KernelKNNModel }
 
 // Fit stores the n×d samples x and the n×t targets y.

@@ -141,9 +141,8 @@ func (m *KernelPerceptronModel) Alpha() *mat.Dense {
 	return denseOf(m.coef)
 }
 
-// Counts returns α for two classes, where a_i = α_i y_i with y_i = 1 for the second class. Without batches and
-// weights, α_i is the number of mistakes at center i. Counts returns nil for more classes and for a restored
-// model.
+// Counts returns α for two classes, where a_i = α_i y_i with y_i = 1 for the second class. Without batches and weights,
+// α_i is the number of mistakes at center i. Counts returns nil for more classes and for a restored model.
 func (m *KernelPerceptronModel) Counts() []float64 {
 	if m.coef.Cols != 1 {
 		return nil

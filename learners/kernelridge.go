@@ -64,10 +64,9 @@ type KernelRidge struct {
 	Lambdas     []float64
 	NoIntercept bool   // set b = 0; by default b is fitted without a penalty
 	Seed        uint64 // seed of all random choices, also of the choice of rows if Kernel is nil
-	// Bound makes Fit compute a sharper bound on the distance between the predictions and those of the exact
-	// solution: see Bounded. Fit then also evaluates every kernel value in more than 80 bits, which takes some
-	// tenths of a microsecond per value, and factors K + λW⁻¹ once more. Bound needs a positive semidefinite
-	// kernel and λ > 0.
+	// Bound makes Fit compute a sharper bound on the distance between the predictions and those of the exact solution:
+	// see Bounded. Fit then also evaluates every kernel value in more than 80 bits, which takes some tenths of a
+	// microsecond per value, and factors K + λW⁻¹ once more. Bound needs a positive semidefinite kernel and λ > 0.
 	Bound bool
 
 	// The following fields determine how the system is solved: see solvers.Params.

@@ -60,11 +60,10 @@ type NystromRidge struct {
 	Tol         float64            // relative residual of the normal equations; 0 means 1e-6
 	Seed        uint64             // seed of all random choices
 	Bound       bool               // compute sharp bounds on the errors of predictions: see Bounded; needs λ > 0 and dense samples
-	// Std makes the model keep the posterior of the Gaussian process with the covariance s²k, whose mean is f.
-	// Variance needs the posterior. It takes 8M² bytes, and the fit takes twice as long. The process is the
-	// deterministic training conditional (Quiñonero-Candela and Rasmussen 2005, 5.2). s² maximizes the likelihood
-	// and is then reduced for the variance that the centers do not explain: see solvers.Posterior. Std needs λ >
-	// 0.
+	// Std makes the model keep the posterior of the Gaussian process with the covariance s²k, whose mean is f. Variance
+	// needs the posterior. It takes 8M² bytes, and the fit takes twice as long. The process is the deterministic
+	// training conditional (Quiñonero-Candela and Rasmussen 2005, 5.2). s² maximizes the likelihood and is then reduced
+	// for the variance that the centers do not explain: see solvers.Posterior. Std needs λ > 0.
 	Std       bool
 	UnitScale bool // s² = 1, so that the variance of the noise is λ
 	// Optimize searches for the parameters of the kernel and the λ that maximize the lower bound of Titsias (2009)

@@ -14,8 +14,7 @@ import (
 )
 
 // Parameter describes a parameter of a learner and is bound to a field of the learner's struct. The flags of the
-// command, the values that Make stores, and the checks and defaults of Fit follow from a learner's list of
-// parameters.
+// command, the values that Make stores, and the checks and defaults of Fit follow from a learner's list of parameters.
 type Parameter struct {
 	kernels.Parameter          // Name is also the name of the command's flag
 	Help              string   `json:"help"`
@@ -198,9 +197,8 @@ func inverted(name string, field *bool, help string) Parameter {
 	return p
 }
 
-// oneOf is a parameter whose value is the text in the argument first or one of choices. An empty
-// field means the value of first, which is the default. If first is "", only the choices are
-// allowed, and choices[0] is the default.
+// oneOf is a parameter whose value is the text in the argument first or one of choices. An empty field means the value
+// of first, which is the default. If first is "", only the choices are allowed, and choices[0] is the default.
 func oneOf[T ~string](name string, field *T, first string, choices []T, help string) Parameter {
 	words := make([]string, 0, len(choices)+1)
 	if first != "" {

@@ -18,10 +18,9 @@ type Parts struct {
 	// coefficient, or all samples for models without coefficients. They are a *mat.Dense, or a backend.CSR if the model
 	// was fitted to sparse samples. They are nil for models without a kernel.
 	Points mat.Matrix
-	// Coef has a column for each output or decision value. It is m×k with a row of coefficients a_i
-	// for each point; without points it holds the d×k weights W of xᵀW + b. It is nil for other
-	// models. For an SVC of K classes it has K − 1 columns: the coefficients of a point in the
-	// two-class machines of its class and each other class.
+	// Coef has a column for each output or decision value. It is m×k with a row of coefficients a_i for each point;
+	// without points it holds the d×k weights W of xᵀW + b. It is nil for other models. For an SVC of K classes it has
+	// K − 1 columns: the coefficients of a point in the two-class machines of its class and each other class.
 	Coef      *mat.Dense
 	Intercept []float64 // b, with an entry for each column of Coef or each machine
 

@@ -206,8 +206,7 @@ func (m *SVCModel) PairwiseDecision(ctx context.Context, dev backend.Device, x m
 			first += n
 		}
 	}
-	// The c-th block of columns of out holds the contribution of the support vectors of class c to their K−1
-	// machines.
+	// The c-th block of columns of out holds the contribution of the support vectors of class c to their K−1 machines.
 	p.apply = func(b backend.Backend[float64], out, x backend.Matrix[float64], fixed []backend.Matrix[float64]) {
 		n, _ := out.Dims()
 		for i, c := range classOf {

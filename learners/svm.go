@@ -43,9 +43,8 @@ func penaltyOf(c, lambda float64, rows int, o Options) (float64, error) {
 // marginTol is the range of the tolerance for classification; f = 0 violates the optimality conditions by 2.
 var marginTol = rule{"a number > 0 and < 2", func(v float64) bool { return v > 0 && v < 2 }}
 
-// SupportModel is f(x) = Σ_i β_i k(x_i, x) + b over the support vectors x_i, the model of svr and one-class-svm.
-// The entry "objective" of Facts is the minimum of the learner's objective; LIBSVM prints minus this number as
-// obj.
+// SupportModel is f(x) = Σ_i β_i k(x_i, x) + b over the support vectors x_i, the model of svr and one-class-svm. The
+// entry "objective" of Facts is the minimum of the learner's objective; LIBSVM prints minus this number as obj.
 type SupportModel struct {
 	kernelExpansion
 	smoTrace

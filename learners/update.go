@@ -16,11 +16,10 @@ import (
 	"github.com/mercer-go/mercer/solvers"
 )
 
-// Append returns the model that a fit with the same kernel, λ and centers or frequencies would return for the
-// samples of m together with the samples x and y, up to rounding; m is not changed. m is a model of Ridge,
-// NystromRidge or FourierRidge that was fitted with Std. Append uses only the fields Weights and Memory of o.
-// Append takes O(rM² + M³) operations for r samples and M features, centers or random features, and does not need
-// the earlier samples.
+// Append returns the model that a fit with the same kernel, λ and centers or frequencies would return for the samples
+// of m together with the samples x and y, up to rounding; m is not changed. m is a model of Ridge, NystromRidge or
+// FourierRidge that was fitted with Std. Append uses only the fields Weights and Memory of o. Append takes O(rM² + M³)
+// operations for r samples and M features, centers or random features, and does not need the earlier samples.
 func Append[M Model](ctx context.Context, dev backend.Device, m M, x, y mat.Matrix, o Options) (M, error) {
 	return applyUpdate(m, "append", func(p *process, u updatable) (Model, error) { return p.update(ctx, dev, u, x, y, o, 1) })
 }
@@ -31,10 +30,9 @@ func Remove[M Model](ctx context.Context, dev backend.Device, m M, x, y mat.Matr
 	return applyUpdate(m, "remove", func(p *process, u updatable) (Model, error) { return p.update(ctx, dev, u, x, y, o, -1) })
 }
 
-// Merge returns the model that a fit to the samples of both models m and other would return, up to
-// rounding. The models must have been fitted with Std to different samples, with the same kernel,
-// λ, intercept and centers or frequencies. Models with centers must have been fitted on the same
-// kind of processor. Merge takes O(M³) operations.
+// Merge returns the model that a fit to the samples of both models m and other would return, up to rounding. The models
+// must have been fitted with Std to different samples, with the same kernel, λ, intercept and centers or frequencies.
+// Models with centers must have been fitted on the same kind of processor. Merge takes O(M³) operations.
 func Merge[M Model](ctx context.Context, dev backend.Device, m M, other Model) (M, error) {
 	return applyUpdate(m, "merge", func(p *process, u updatable) (Model, error) {
 		if numeric.IsNil(other) {

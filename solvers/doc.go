@@ -23,8 +23,7 @@
 //	samples.go  the checks of the samples, and the rows of weight > 0
 //	checkpoint.go  the state of an iterative method in a file
 //
-// Methods with fewer functions than samples. They read the samples in passes, and the data need not
-// fit into memory:
+// Methods with fewer functions than samples. They read the samples in passes, and the data need not fit into memory:
 //
 //	nystrom.go  M kernel functions, by normal equations or Falkon;
 //	            centers.go chooses their centers

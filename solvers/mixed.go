@@ -17,10 +17,9 @@ import (
 )
 
 // Mixed is Cholesky of K + λW⁻¹ in float32, with corrections in float64, which make the residual as small as with a
-// factor in float64. The corrections are steps of iterative refinement while each step reduces the residual by a
-// factor of 10, and then conjugate gradients with the factor as the preconditioner, which converge for condition
-// numbers above 10⁷, too. If a pivot is negative because of rounding errors, Mixed factors K + (λ+δ)W⁻¹ with a
-// small δ.
+// factor in float64. The corrections are steps of iterative refinement while each step reduces the residual by a factor
+// of 10, and then conjugate gradients with the factor as the preconditioner, which converge for condition numbers above
+// 10⁷, too. If a pivot is negative because of rounding errors, Mixed factors K + (λ+δ)W⁻¹ with a small δ.
 //
 // On a device with products of reduced precision (backend.ReducedBackend), Mixed uses these products for the factor
 // when λ is well above their rounding error, and float32 if they fail.

@@ -26,8 +26,7 @@ import (
 //	pathcholesky.go  K + λW⁻¹ = LLᵀ for each λ
 //	kalman.go        K + λW⁻¹ = LLᵀ for each λ in O(n): the kernels of Kalman
 //
-// With C = K + λW⁻¹ and G = C⁻¹, or with an intercept G = C⁻¹ − C⁻¹1 1ᵀC⁻¹ / 1ᵀC⁻¹1, the
-// coefficients are α = Gy, and
+// With C = K + λW⁻¹ and G = C⁻¹, or with an intercept G = C⁻¹ − C⁻¹1 1ᵀC⁻¹ / 1ᵀC⁻¹1, the coefficients are α = Gy, and
 //
 //	e_i = α_i / G_ii            the error at sample i of a fit without it
 //	GCV = n Σ α_i²/w_i / τ²     τ = Σ G_ii/w_i = tr(I − H)/λ
@@ -57,8 +56,7 @@ type PathParams struct {
 	//	Dual    O(n³) for each λ
 	//	Kalman  O(n) for each λ; only for one feature and the kernels of Kalman
 	Method Method
-	// Lambdas is the number of λ for which the caller will call At; 0 means 30. It influences the choice of the
-	// method.
+	// Lambdas is the number of λ for which the caller will call At; 0 means 30. It influences the choice of the method.
 	Lambdas int
 	// LeaveOneOut requests the leave-one-out errors, which take more time than GCV.
 	LeaveOneOut bool
@@ -76,8 +74,7 @@ func (p PathParams) lambdas() int {
 // PathPoint is the solution for one λ. Row i of a matrix belongs to row i of Problem.X, and is 0 for weight 0.
 type PathPoint struct {
 	Lambda float64
-	// Err is not nil if the solution for this λ has no correct digit. All other fields except Lambda are then
-	// empty.
+	// Err is not nil if the solution for this λ has no correct digit. All other fields except Lambda are then empty.
 	Err error
 	// GCV is the generalized cross-validation score of each output. LOO is the weighted mean of the
 	// squared leave-one-out errors of each output; it is nil unless PathParams.LeaveOneOut is set.

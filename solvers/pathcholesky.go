@@ -10,8 +10,7 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// pathCholesky factors C = K + λW⁻¹ = LLᵀ for each λ. Sums of squares of the columns of L⁻¹ give the diagonal of
-// C⁻¹.
+// pathCholesky factors C = K + λW⁻¹ = LLᵀ for each λ. Sums of squares of the columns of L⁻¹ give the diagonal of C⁻¹.
 type pathCholesky struct {
 	pathBase
 	kernel                        kernels.Kernel // the result of lifted

@@ -43,8 +43,7 @@ type Params struct {
 	Seed          uint64
 	Tol           float64 // relative residual to reach; 0 means 1e-6
 	// Passes is the number of passes over the samples after the pass that computes the sums. Each measures the
-	// residual, and all but the last also correct the solution. If Passes is 0, the residual is computed from the
-	// sums.
+	// residual, and all but the last also correct the solution. If Passes is 0, the residual is computed from the sums.
 	Passes int
 
 	Device     string // device of the workers: see backend.Open; "" means the best device

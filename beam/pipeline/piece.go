@@ -131,8 +131,7 @@ const (
 	libsvmText = "LIBSVM"
 )
 
-// textOf returns the text format that the name of a file indicates if the file may be split at line ends, otherwise
-// "".
+// textOf returns the text format that the name of a file indicates if the file may be split at line ends, otherwise "".
 func textOf(path string) string {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".csv":

@@ -36,8 +36,7 @@ func (q runnerError) Error() string { return q.text }
 
 func (q runnerError) Unwrap() error { return q.err }
 
-// extractUserError returns an error with the text that a DoFn marked in err, or err itself if its text has no
-// marks.
+// extractUserError returns an error with the text that a DoFn marked in err, or err itself if its text has no marks.
 func extractUserError(err error) (error, bool) {
 	_, text, hasStart := strings.Cut(err.Error(), userErrorStart)
 	text, _, hasEnd := strings.Cut(text, userErrorEnd)

@@ -76,8 +76,7 @@ func separate(p *pipepb.Pipeline, workers int) error {
 	return nil
 }
 
-// execute runs the pipeline on the runner. With several workers it repeats the steps of beam.Run for portable
-// runners.
+// execute runs the pipeline on the runner. With several workers it repeats the steps of beam.Run for portable runners.
 func execute(ctx context.Context, runner string, pipe *beam.Pipeline, workers int) (beam.PipelineResult, error) {
 	if workers <= 1 {
 		return beam.Run(ctx, runner, pipe)

@@ -32,8 +32,7 @@ type Report struct {
 	Measured  bool      `json:"measured"` // whether the residual comes from a pass over the samples, not from the sums
 	MSE       []float64 `json:"mse"`      // mean squared error over the training rows, for each column of y
 	// LogEvidence is the log marginal likelihood of the rows under the posterior of Params.Std, summed over the
-	// targets. LogEvidenceBound is its lower bound by Titsias, for nystrom-ridge only. Both are nil without
-	// Params.Std.
+	// targets. LogEvidenceBound is its lower bound by Titsias, for nystrom-ridge only. Both are nil without Params.Std.
 	LogEvidence      *float64 `json:"log_evidence,omitempty"`
 	LogEvidenceBound *float64 `json:"log_evidence_bound,omitempty"`
 	Scores           []Score  `json:"scores,omitempty"`
@@ -112,8 +111,7 @@ func writeFile(ctx context.Context, path string, data []byte) error {
 	return nil
 }
 
-// bundle returns the model with its encoder, in the form that Mercer's learners restore. q is the posterior, or
-// nil.
+// bundle returns the model with its encoder, in the form that Mercer's learners restore. q is the posterior, or nil.
 func (p Params) bundle(plan *fitPlan, chosen *chosenModel, q *solvers.Posterior) (*modelfile.Bundle, error) {
 	enc := &dataset.Encoder{}
 	if err := json.Unmarshal(plan.Encoder, enc); err != nil {

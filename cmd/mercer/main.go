@@ -1,5 +1,4 @@
-// Command mercer fits kernel machines to tables of data, predicts with them
-// and evaluates them.
+// Command mercer fits kernel machines to tables of data, predicts with them and evaluates them.
 //
 //	mercer fit --kernel 'gaussian(sigma=2)' --lambda 0.1 --target y --model m.safetensors train.csv
 //	mercer predict --model m.safetensors test.csv > predictions.csv

@@ -9,8 +9,7 @@ import (
 	"github.com/mercer-go/mercer/internal/run"
 )
 
-// form holds the decomposition A = Q B Qᵀ. Q = H₀H₁… overwrites A, as reflectors until formQ is
-// called, and then as Qᵀ.
+// form holds the decomposition A = Q B Qᵀ. Q = H₀H₁… overwrites A, as reflectors until formQ is called, and then as Qᵀ.
 type form struct {
 	b        backend.Backend[float64]
 	mem      *run.Arena

@@ -87,8 +87,7 @@ func (l *logit) gain(p *point, metric metric) (float64, error) {
 	return dot(p.gradient, plain) / 2 / max(p.value, math.SmallestNonzeroFloat64), err
 }
 
-// stochastic visits the samples in a new random order in each epoch and takes a step along the gradient of each
-// batch,
+// stochastic visits the samples in a new random order in each epoch and takes a step along the gradient of each batch,
 //
 //	θ ← θ − η(1 − t/T) (mean of the batch's gradients + λW/Σw)
 //

@@ -414,10 +414,9 @@ func (l *logit) residuals(f backend.Host[float64], sample func(r int) int, shift
 	return p
 }
 
-// exponents replaces the scores f of a sample by the arguments of exp in the softmax: it subtracts the largest
-// score, and replaces the score of the class of the sample by −∞. It returns the largest score, and in lead the
-// score of the class minus the largest other score. For two classes f has one element, which becomes −|lead|, and
-// largest is 0.
+// exponents replaces the scores f of a sample by the arguments of exp in the softmax: it subtracts the largest score,
+// and replaces the score of the class of the sample by −∞. It returns the largest score, and in lead the score of the
+// class minus the largest other score. For two classes f has one element, which becomes −|lead|, and largest is 0.
 func (l *logit) exponents(f []float64, class int) (lead, largest float64) {
 	if l.binary() {
 		if lead = f[0]; class == 0 {

@@ -27,9 +27,8 @@ type Params struct {
 }
 
 // Solver implements preconditioned conjugate gradients in the precision T for blocks of right-hand sides, whose
-// solutions share one search space (O'Leary 1980). The search directions are orthogonalized with rank detection,
-// so that the method does not break down if the columns of a block become linearly dependent (Ji and Li 2017,
-// "BF-BCG"):
+// solutions share one search space (O'Leary 1980). The search directions are orthogonalized with rank detection, so
+// that the method does not break down if the columns of a block become linearly dependent (Ji and Li 2017, "BF-BCG"):
 //
 //	Q = AP,  α = (PᵀQ)⁻¹ PᵀR,  X ← X + Pα,  R ← R − Qα,
 //	Z = M⁻¹R,  P ← orth(Z − P (PᵀQ)⁻¹ QᵀZ)

@@ -16,10 +16,9 @@ import (
 //
 //	k(x, z) = g(u) g(v) Σ_p a_p (uᵀv)^p,  a_p ≥ 0,
 //
-// where u and v are x and z after centering and scaling. For a Gaussian kernel g(u) = exp(−‖u‖²/2) and a_p = 1/p!.
-// For the kernel (xᵀz + c)^D, g = 1, a_p = C(D, p) c^(D−p) and u = x. The sum of the terms of degree at most q is
-// φ(u)ᵀφ(v), where φ(u) holds the scaled C(d+q, q) monomials of u of degree at most q (Cotter, Keshet and Srebro
-// 2011).
+// where u and v are x and z after centering and scaling. For a Gaussian kernel g(u) = exp(−‖u‖²/2) and a_p = 1/p!. For
+// the kernel (xᵀz + c)^D, g = 1, a_p = C(D, p) c^(D−p) and u = x. The sum of the terms of degree at most q is
+// φ(u)ᵀφ(v), where φ(u) holds the scaled C(d+q, q) monomials of u of degree at most q (Cotter, Keshet and Srebro 2011).
 type series struct {
 	weight   float64   // factor of the kernel
 	scale    []float64 // factor of each feature; nil if all factors are 1

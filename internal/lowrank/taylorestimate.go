@@ -375,8 +375,7 @@ func (t *taylorSample) projectOut(parts []numeric.Small, power, i int) (remainin
 	return 1 - float64(rank)/float64(m)
 }
 
-// Iterations estimates the number of iterations in which conjugate gradients reduce the
-// residual by the factor tol.
+// Iterations estimates the number of iterations in which conjugate gradients reduce the residual by the factor tol.
 func (e TaylorEstimate) Iterations(tol float64) int {
 	steps, _ := conjugateSteps(slices.Clone(e.spectrum), tol, maxSteps)
 	return steps

@@ -232,8 +232,7 @@ func (c *Samples) sums(t *run.Task, squares bool) (*moments, error) {
 	return m, nil
 }
 
-// Moments returns XᵀX, d×d, and YᵀX, t×d, of dense samples, and the means x̄ and ȳ, which are 0 without an
-// intercept.
+// Moments returns XᵀX, d×d, and YᵀX, t×d, of dense samples, and the means x̄ and ȳ, which are 0 without an intercept.
 func (c *Samples) Moments(t *run.Task) (gram, products backend.Host[float64], meanX, meanY []float64, err error) {
 	m, err := c.sums(t, false)
 	if err != nil {

@@ -58,10 +58,9 @@ func oversampledSize(m Axes, width int) Axes {
 	return SizeOf(m, minSize)
 }
 
-// New returns a plan for the points in the rows of x and for the modes |k_a| ≤ m_a. Coordinates must be finite, and
-// the period is 1. The columns of x, at most three, are the coordinates on the last axes. On the other
-// axes m must be 0. The error of each result of a transform is at most max(tol, 1e-14) times the sum of the
-// absolute values of the terms.
+// New returns a plan for the points in the rows of x and for the modes |k_a| ≤ m_a. Coordinates must be finite, and the
+// period is 1. The columns of x, at most three, are the coordinates on the last axes. On the other axes m must be 0.
+// The error of each result of a transform is at most max(tol, 1e-14) times the sum of the absolute values of the terms.
 func New(x host.Matrix[float64], m Axes, tol float64) *Plan {
 	w := Width(tol)
 	p := &Plan{grid: NewGrid(m, oversampledSize(m, w)), polynomials: kernelPolynomials(w), stripAxis: 2}

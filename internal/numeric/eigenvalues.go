@@ -18,9 +18,8 @@ func (s Small) Eigenvalues(ctx context.Context) []float64 {
 	return d
 }
 
-// Eigen returns the eigenvalues of the symmetric matrix s in descending order, and a matrix whose row
-// i is the unit eigenvector of value i. It reads the lower triangle and overwrites s. If ctx is done,
-// the result is meaningless.
+// Eigen returns the eigenvalues of the symmetric matrix s in descending order, and a matrix whose row i is the unit
+// eigenvector of value i. It reads the lower triangle and overwrites s. If ctx is done, the result is meaningless.
 func (s Small) Eigen(ctx context.Context) (values []float64, vectors Small) {
 	n := s.Rows
 	d, e, sizes := s.tridiagonalize(ctx)
@@ -130,10 +129,9 @@ func reflection(x []float64) (tau, beta float64) {
 	return (beta - first) / beta, beta
 }
 
-// tridiagonalize reduces s to a tridiagonal matrix by Householder reflections I − vvᵀ/size (Golub and Van Loan
-// 2013, 8.3.1). The results are the diagonal d, the subdiagonal e with an additional last element of 0, and the
-// sizes, which are 0 where there is no reflection. The vector v of reflection k is stored in row k of s, right of
-// the diagonal.
+// tridiagonalize reduces s to a tridiagonal matrix by Householder reflections I − vvᵀ/size (Golub and Van Loan 2013,
+// 8.3.1). The results are the diagonal d, the subdiagonal e with an additional last element of 0, and the sizes, which
+// are 0 where there is no reflection. The vector v of reflection k is stored in row k of s, right of the diagonal.
 func (s Small) tridiagonalize(ctx context.Context) (d, e, sizes []float64) {
 	n := s.Rows
 	d, e, sizes = make([]float64, n), make([]float64, n), make([]float64, n)

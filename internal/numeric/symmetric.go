@@ -8,9 +8,8 @@ import (
 	"github.com/mercer-go/mercer/kernels"
 )
 
-// Symmetric is a symmetric matrix on the device, or its Cholesky factor in the same memory. It uses packed storage
-// if the backend supports it. As in package backend, methods queue their work unless a comment says that they
-// wait.
+// Symmetric is a symmetric matrix on the device, or its Cholesky factor in the same memory. It uses packed storage if
+// the backend supports it. As in package backend, methods queue their work unless a comment says that they wait.
 type Symmetric[T backend.Float] interface {
 	run.Releaser
 	Gram(k kernels.Kernel, x backend.Matrix[T]) // sets the matrix to k(X, X)

@@ -1,5 +1,4 @@
-// Package online implements online learning, which processes one sample at a time. Loop is the loop of all
-// perceptrons.
+// Package online implements online learning, which processes one sample at a time. Loop is the loop of all perceptrons.
 package online
 
 import (

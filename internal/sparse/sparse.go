@@ -37,9 +37,8 @@ const (
 	// Sequential adds, changes or deletes in each step the basis function with the largest gain of the
 	// evidence (Tipping and Faul 2003). A step takes O(n·m) operations with m functions in the model.
 	Sequential Method = "sequential"
-	// FixedPoint starts with all functions. It repeats α_j ← γ_j/μ_j² and σ² ← ‖t − Φμ‖²/(N − Σ_j γ_j), where
-	// γ_j = 1 − α_jΣ_jj, and prunes functions whose α diverges (Tipping 2001). A step with m functions takes O(m³)
-	// operations.
+	// FixedPoint starts with all functions. It repeats α_j ← γ_j/μ_j² and σ² ← ‖t − Φμ‖²/(N − Σ_j γ_j), where γ_j = 1 −
+	// α_jΣ_jj, and prunes functions whose α diverges (Tipping 2001). A step with m functions takes O(m³) operations.
 	FixedPoint Method = "fixed-point"
 )
 

@@ -10,10 +10,9 @@ const MaxRoundings = 1000
 // equal numbers have the given mean. A column with at most this standard deviation is constant. The argument n may
 // be a sum of weights, and is limited to the range from 1 to 1000.
 //
-// For up to 1000 rows this is the rule of scikit-learn's _is_constant_feature,
-// variance ≤ n·ε·variance + (n·ε·mean)², without the negligible first term on the right. It has no squares, which
-// would underflow for numbers of 1e-300. Because of the limit of 1000, the numbers 1e8 + 1, 1e8 + 2, … are not
-// constant even in a long table.
+// For up to 1000 rows this is the rule of scikit-learn's _is_constant_feature, variance ≤ n·ε·variance + (n·ε·mean)²,
+// without the negligible first term on the right. It has no squares, which would underflow for numbers of 1e-300.
+// Because of the limit of 1000, the numbers 1e8 + 1, 1e8 + 2, … are not constant even in a long table.
 func Rounding(n, mean float64) float64 {
 	return min(max(n, 1), MaxRoundings) * 0x1p-52 * math.Abs(mean)
 }

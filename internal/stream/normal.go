@@ -23,10 +23,9 @@ type Preconditioner struct {
 // Timed runs a stage of the work, "gram" or "factor".
 type Timed func(stage string, body func() error) error
 
-// Normal sums H in the lower triangle of a matrix and factors it, with the diagonal increased by at most the
-// rounding error of H, because H may be singular to working precision. If the factorization still fails, Normal
-// sums H again and increases the diagonal by more. The factor overwrites the lower triangle; a copy of H remains
-// above the diagonal.
+// Normal sums H in the lower triangle of a matrix and factors it, with the diagonal increased by at most the rounding
+// error of H, because H may be singular to working precision. If the factorization still fails, Normal sums H again and
+// increases the diagonal by more. The factor overwrites the lower triangle; a copy of H remains above the diagonal.
 func (w *Equations) Normal(timed Timed) (*Preconditioner, error) {
 	a, err := w.mem.New(w.m, w.m)
 	if err != nil {

@@ -49,8 +49,7 @@ func (s *Sampler) Push(r any) { s.entries = append(s.entries, r.(entry)) }
 
 func (s *Sampler) Pop() any { panic("solvers: a sampler cannot remove rows") }
 
-// Offer adds a sample if its priority is among the smallest priorities, and if no stored sample has
-// the same priority.
+// Offer adds a sample if its priority is among the smallest priorities, and if no stored sample has the same priority.
 func (s *Sampler) Offer(priority uint64, row []float64, weight float64) {
 	full := len(s.entries) == s.x.Rows
 	if s.x.Rows == 0 || full && priority >= s.entries[0].priority || s.priorities[priority] {

@@ -136,8 +136,7 @@ func (f *Pairs) problem(mem *memory, first, second []int) *Problem {
 	return p
 }
 
-// Solve solves all machines and reports the progress of the task from 0 to share. The results are
-// in the order of At.
+// Solve solves all machines and reports the progress of the task from 0 to share. The results are in the order of At.
 func (f *Pairs) Solve(t *run.Task, share float64) ([]*Result, error) {
 	k := len(f.Rows)
 	results := make([]*Result, k*(k-1)/2)

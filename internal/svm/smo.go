@@ -133,13 +133,12 @@ func ConvergenceWarning(results ...*Result) string {
 
 // smo solves a Problem by sequential minimal optimization in two levels.
 //
-// Let F_r = Σ_i s_i α_i k(x_i, x_r) and v_i = −F_r − s_i p_i. The solution is optimal if v_i ≤ v_j for each i
-// whose s_i α_i may increase and each j whose s_j α_j may decrease. A step changes a pair (i, j). Of the variables
-// that may increase, i has the largest v, and j is chosen so that the quadratic model of the objective decreases
-// most (Fan, Chen and Lin 2005, WSS 2). The steps run within a working set whose block of K is in memory: the
-// variables with the largest violations in both directions, and variables of the previous set, free variables
-// first (Joachims 1998; Wen et al. 2018). After the steps in a set, F is updated with the rows of K of the changed
-// variables, from a cache.
+// Let F_r = Σ_i s_i α_i k(x_i, x_r) and v_i = −F_r − s_i p_i. The solution is optimal if v_i ≤ v_j for each i whose s_i
+// α_i may increase and each j whose s_j α_j may decrease. A step changes a pair (i, j). Of the variables that may
+// increase, i has the largest v, and j is chosen so that the quadratic model of the objective decreases most (Fan, Chen
+// and Lin 2005, WSS 2). The steps run within a working set whose block of K is in memory: the variables with the
+// largest violations in both directions, and variables of the previous set, free variables first (Joachims 1998; Wen et
+// al. 2018). After the steps in a set, F is updated with the rows of K of the changed variables, from a cache.
 //
 // Shrinking removes the rows whose variables stay at bounds, when these are at least a third of the rows in use.
 // When the remaining rows are optimal, SMO computes F of the removed rows and continues with all rows.

@@ -39,9 +39,8 @@ func (s *Primal) lambda(c int) Ball {
 
 // Bound returns the bound for an approximate solution f, in the notation of Primal. Its field Plain is set.
 //
-// Let r_i = y_i − f(x_i) be the residuals, m = Σ w_i, φ̄ = Σ w_i φ(x_i)/m, g_b = Σ w_i r_i and g = Σ w_i r_i
-// φ(x_i) − Pβ. Without an intercept φ̄ = 0 and g_b = 0. By the normal equations, the error e of β and the error of
-// b satisfy
+// Let r_i = y_i − f(x_i) be the residuals, m = Σ w_i, φ̄ = Σ w_i φ(x_i)/m, g_b = Σ w_i r_i and g = Σ w_i r_i φ(x_i) −
+// Pβ. Without an intercept φ̄ = 0 and g_b = 0. By the normal equations, the error e of β and the error of b satisfy
 //
 //	(Σ w_i (φ(x_i) − φ̄)(φ(x_i) − φ̄)ᵀ + P)e = g − g_b φ̄,  error of b = g_b/m − φ̄ᵀe.
 //

@@ -94,9 +94,8 @@ func (f *Expansion) Eval(ctx context.Context, x backend.Host[float64], store fun
 //   - The residual ρ changes α by A⁻¹1·ρ/q and b by −ρ/q, where q = 1ᵀA⁻¹1 and 1/q ≤ κ² = 1ᵀA1/n². This adds at
 //     most κ|ρ|(√k(x, x) + κ) to the error of f(x) and κ|ρ| to the error of D^½α.
 //
-// For another symmetric kernel, let μ = Floor > 0 be a lower bound on the eigenvalues of A. Without an intercept
-// the error e of α + z has ‖e‖ ≤ ‖r‖/μ. With an intercept e is the sum of (ρ/n)1 and a vector orthogonal to 1, so
-// that
+// For another symmetric kernel, let μ = Floor > 0 be a lower bound on the eigenvalues of A. Without an intercept the
+// error e of α + z has ‖e‖ ≤ ‖r‖/μ. With an intercept e is the sum of (ρ/n)1 and a vector orthogonal to 1, so that
 //
 //	‖e‖ ≤ (‖r‖ + |ρ|‖A1‖/n)/μ + |ρ|/√n,  |error of b| ≤ (√n‖r‖ + ‖A1‖‖e‖)/n.
 //

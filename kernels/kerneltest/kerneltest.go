@@ -173,8 +173,7 @@ func checkProgram(t *testing.T, k kernels.Kernel) {
 	}
 }
 
-// checkValues checks that k(x, z) and k(z, x) are bitwise equal, that Diag is k(x, x), and that all
-// values are finite.
+// checkValues checks that k(x, z) and k(z, x) are bitwise equal, that Diag is k(x, x), and that all values are finite.
 func checkValues(t *testing.T, k kernels.Kernel, points [][]float64) {
 	for i, x := range points {
 		if a, b := kernels.Diag(k, x), kernels.Eval(k, x, x); a != b {

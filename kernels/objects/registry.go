@@ -41,8 +41,7 @@ func Catalogue() []kernels.Description {
 	return slices.Clone(list)
 }
 
-// IsObjectKernel reports whether text begins with the name of a kernel that Parse accepts, or with
-// a numeric weight.
+// IsObjectKernel reports whether text begins with the name of a kernel that Parse accepts, or with a numeric weight.
 func IsObjectKernel(text string) bool {
 	_, offset := weight(text)
 	name := strings.ToLower(strings.TrimLeftFunc(text[offset:], unicode.IsSpace))

@@ -71,8 +71,7 @@ func testRowByRow(c *cell) {
 // opaque hides the type of a matrix, so that only the methods of mat.Matrix are available.
 type opaque struct{ mat.Matrix }
 
-// testMatrixKinds checks that each kind of mat.Matrix is accepted, and that results have the same
-// bits for all kinds.
+// testMatrixKinds checks that each kind of mat.Matrix is accepted, and that results have the same bits for all kinds.
 func testMatrixKinds(c *cell) {
 	x, y := c.data()
 	want := c.values(c.fit(x, y, learners.Options{}), x)

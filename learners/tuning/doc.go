@@ -12,8 +12,7 @@
 //	bayes.go     a factor for each parameter: Bayesian search
 //	gradient.go  a factor for each, by the likelihood and its derivatives
 //
-// SearchGrid tunes any other learner. It scores each point of a grid of parameters and kernels by
-// cross-validation:
+// SearchGrid tunes any other learner. It scores each point of a grid of parameters and kernels by cross-validation:
 //
 //	grid.go      SearchGrid, its axes and settings
 package tuning

@@ -272,8 +272,7 @@ func (par GridParams) fit(ctx context.Context, r validate.Runner, settings []Set
 			devices = shares
 		}
 	}
-	// The folds are processed in groups, with one fold for each device, so that each device encodes a fold only
-	// once.
+	// The folds are processed in groups, with one fold for each device, so that each device encodes a fold only once.
 	var fits []*gridFit
 	for first := 0; first < folds; first += len(devices) {
 		for i := range settings {

@@ -12,8 +12,7 @@ import (
 	"github.com/mercer-go/mercer/learners"
 )
 
-// CurvePoint is a point of a learning curve: the errors (Score.Error) of models that were fitted to
-// N samples each.
+// CurvePoint is a point of a learning curve: the errors (Score.Error) of models that were fitted to N samples each.
 type CurvePoint struct {
 	N                     int
 	TestError, TrainError Summary // errors over the folds, on the held-out samples and on the training samples

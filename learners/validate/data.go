@@ -14,9 +14,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Data are samples that a Runner divides. Split returns the training samples, with the indices
-// train, and the test samples, with the indices test. The test samples are nil if test is empty.
-// Several goroutines may call Split at once.
+// Data are samples that a Runner divides. Split returns the training samples, with the indices train, and the test
+// samples, with the indices test. The test samples are nil if test is empty. Several goroutines may call Split at once.
 type Data interface {
 	Len() int
 	Split(train, test []int) (*Part, error)
@@ -43,9 +42,8 @@ func (p *Part) bytes() (n int64) {
 	return n
 }
 
-// Samples are Data in matrices with a row for each sample: n×d points X, which may be a
-// backend.CSR, and n×t targets Y. Y, Weights and Keys may be nil. Nil weights are all 1; Keys have
-// the meaning of learners.Options.Keys.
+// Samples are Data in matrices with a row for each sample: n×d points X, which may be a backend.CSR, and n×t targets Y.
+// Y, Weights and Keys may be nil. Nil weights are all 1; Keys have the meaning of learners.Options.Keys.
 type Samples struct {
 	X       mat.Matrix
 	Y       *mat.Dense

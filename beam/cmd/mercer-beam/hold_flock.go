@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// lockFolder locks a folder until it is released or this process ends; ok is false if another process holds the
-// lock.
+// lockFolder locks a folder until it is released or this process ends; ok is false if another process holds the lock.
 func lockFolder(dir string) (release func(), ok bool) {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -217,8 +217,7 @@ func main() {
 	exit(err)
 }
 
-// exit ends the process: with 0, with 1 after an error, or with 128 plus the number of the signal that interrupted
-// it.
+// exit ends the process: with 0, with 1 after an error, or with 128 plus the number of the signal that interrupted it.
 func exit(err error) {
 	if err == nil {
 		os.Exit(0)

@@ -37,8 +37,7 @@ func (s *Sums) Add(i int, v float64) {
 	s.high[i], s.low[i] = addOne(s.high[i], s.low[i], v)
 }
 
-// Merge adds o, the sums of other rows, to s and does not change o. It returns an error if the numbers of sums
-// differ.
+// Merge adds o, the sums of other rows, to s and does not change o. It returns an error if the numbers of sums differ.
 func (s *Sums) Merge(o *Sums) error {
 	if o.Len() == 0 && o.Rows == 0 {
 		return nil

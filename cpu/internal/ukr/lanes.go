@@ -17,8 +17,7 @@ import (
 // laneBytes is the length of a vector of the virtual machine.
 const laneBytes = 32
 
-// laneRows is MR of the virtual machine. panelRows is the number of rows that its functions on
-// strips process together.
+// laneRows is MR of the virtual machine. panelRows is the number of rows that its functions on strips process together.
 const (
 	laneRows  = 6
 	panelRows = 4

@@ -5,10 +5,9 @@ import "unsafe"
 // SparseRows is the largest number of rows of A in a Sparse product.
 const SparseRows = 4
 
-// Sparse is the argument of Kernels.Sparse: C ← A B, where A has M ≤ SparseRows rows and only K
-// nonzero columns. A points to these columns, of SparseRows elements each. B points to N packed
-// panels of NR columns, Ldb elements apart. Column p of A is multiplied by the row of each panel
-// that begins at offset At[p]. Rows of C are Ldc elements apart.
+// Sparse is the argument of Kernels.Sparse: C ← A B, where A has M ≤ SparseRows rows and only K nonzero columns. A
+// points to these columns, of SparseRows elements each. B points to N packed panels of NR columns, Ldb elements apart.
+// Column p of A is multiplied by the row of each panel that begins at offset At[p]. Rows of C are Ldc elements apart.
 //
 // tools/asmgen relies on the field order.
 type Sparse[T Float] struct {

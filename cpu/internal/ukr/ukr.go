@@ -94,9 +94,8 @@ type Kernels[T Float] struct {
 	// of the M × M matrix A, and C is M × N. If Flag ≠ 0 the diagonal elements of L are taken as 1.
 	// Elements above the diagonal are not read.
 	TrsmDirect, TrmmDirect func(*Direct[T])
-	// PotrfDirect factors the M × M matrix C = UᵀU; it reads and writes the upper triangle
-	// only. It sets Flag to 0, or to 1 plus the index of the first pivot that is not
-	// positive and finite; this pivot then remains on C's diagonal.
+	// PotrfDirect factors the M × M matrix C = UᵀU; it reads and writes the upper triangle only. It sets Flag to 0, or
+	// to 1 plus the index of the first pivot that is not positive and finite; this pivot then remains on C's diagonal.
 	PotrfDirect func(*Direct[T])
 	// TransposeDirect computes C ← Aᵀ, or only the triangle of C that Part names. A is M × N with column stride 1.
 	// For the upper triangle, up to three elements of each row left of the diagonal become undefined.
@@ -176,9 +175,8 @@ type Kernels[T Float] struct {
 	Gemv, GemvT func(m, n int, alpha T, a *T, lda int, x *T, beta T, y *T)
 	Ger         func(m, n int, alpha T, x, y, a *T, lda int)
 
-	// Trsv computes x ← L⁻¹ x for a small lower triangle: element (i, p) is at offset ars·i + acs·p
-	// from a, and the elements of x are incX apart. Any stride may be negative. If unit is set, the
-	// diagonal elements are taken as 1.
+	// Trsv computes x ← L⁻¹ x for a small lower triangle: element (i, p) is at offset ars·i + acs·p from a, and the
+	// elements of x are incX apart. Any stride may be negative. If unit is set, the diagonal elements are taken as 1.
 	Trsv func(n int, unit bool, a *T, ars, acs int, x *T, incX int)
 
 	// Syr2k computes C ← α (A Bᵀ + B Aᵀ) + β C on a triangle of the n × n matrix C, where A and B
@@ -237,9 +235,8 @@ type Tier struct {
 	Products float64
 	F32      Kernels[float32]
 	F64      Kernels[float64]
-	// Reproducible returns a tier whose results have the same bits on every processor: this tier
-	// without Gemm16, or, for the generic tier, the virtual machine of lanes.go. Reproducible is
-	// nil if the tier has no such variant.
+	// Reproducible returns a tier whose results have the same bits on every processor: this tier without Gemm16, or,
+	// for the generic tier, the virtual machine of lanes.go. Reproducible is nil if the tier has no such variant.
 	Reproducible func() *Tier
 }
 

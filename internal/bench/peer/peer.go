@@ -44,8 +44,7 @@ type Library struct {
 // Names lists the libraries that Open can open.
 func Names() []string { return []string{"gonum", "openblas", "blis", "mkl"} }
 
-// EnvLibDir is the environment variable that lists the files and folders to search for libraries,
-// separated as in PATH.
+// EnvLibDir is the environment variable that lists the files and folders to search for libraries, separated as in PATH.
 const EnvLibDir = "MERCER_PEER_LIBDIR"
 
 // Open opens a library. It searches the folders and files in locations, the folders and files in

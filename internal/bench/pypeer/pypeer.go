@@ -39,8 +39,7 @@ func Names() []string {
 // ErrMissing is the error (errors.Is) of Finder.Open if no interpreter has the library.
 var ErrMissing = errors.New("not found")
 
-// Interpreters lists the default Python interpreters: the interpreter of the system, and the first interpreter in
-// PATH.
+// Interpreters lists the default Python interpreters: the interpreter of the system, and the first interpreter in PATH.
 func Interpreters() []string {
 	list := []string{"/usr/bin/python3"}
 	if path, err := exec.LookPath("python3"); err == nil && path != list[0] {
@@ -82,9 +81,8 @@ func NewFinder(ctx context.Context, interpreters []string) *Finder {
 	return f
 }
 
-// Open starts a process with the library and the given number of threads. It returns ErrMissing if
-// the library is not installed. If the library cannot be used, such as cupy without a GPU, it
-// returns an error with the library's message.
+// Open starts a process with the library and the given number of threads. It returns ErrMissing if the library is not
+// installed. If the library cannot be used, such as cupy without a GPU, it returns an error with the library's message.
 func (f *Finder) Open(ctx context.Context, library string, threads int) (*Process, error) {
 	python := f.pythonOf[library]
 	if python == "" {

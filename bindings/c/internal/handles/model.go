@@ -195,8 +195,7 @@ func (m *Model) Calibrate(ctx context.Context, d *Device, x, y Matrix) (*Model, 
 	return calibrated, nil
 }
 
-// Update returns the model after the samples x and y were appended, or removed: see learners.Append. m
-// does not change.
+// Update returns the model after the samples x and y were appended, or removed: see learners.Append. m does not change.
 func (m *Model) Update(ctx context.Context, d *Device, x, y Matrix, weights []float64, remove bool) (*Model, error) {
 	return m.update(ctx, d, func(dev backend.Device) (learners.Model, error) {
 		points, err := m.points(Deviations, x)
