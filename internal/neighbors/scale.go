@@ -162,7 +162,7 @@ func ScaleSigma(x numeric.Points, weights []float64) (float64, error) {
 func norm(difference []float64) float64 {
 	sum := 0.0
 	for _, v := range difference {
-		sum += float64(v * v) // the conversion prevents a fused multiply-add, which not all processors have
+		sum += v * v
 	}
 	if sum > 0x1p-900 && !math.IsInf(sum, 1) { // squares that underflow do not change such a sum
 		return math.Sqrt(sum)
@@ -177,7 +177,7 @@ func norm(difference []float64) float64 {
 	sum = 0
 	for _, v := range difference {
 		q := v / largest
-		sum += float64(q * q)
+		sum += q * q
 	}
 	return largest * math.Sqrt(sum)
 }
