@@ -25,9 +25,9 @@ func (e *Encoder) missingValues() []string {
 	return []string{"?", "NA", "na", "Na", "N/A", "n/a", "NULL", "null", "Null", "NaN", "nan", "NAN", "Nan"}
 }
 
-// Reading returns d with the decimal mark, the thousands mark and the texts of missing cells of the
+// TrainingDialect returns d with the decimal mark, the thousands mark and the texts of missing cells of the
 // training table, where d does not set them.
-func (e *Encoder) Reading(d Dialect) Dialect {
+func (e *Encoder) TrainingDialect(d Dialect) Dialect {
 	if d.Decimal == "" && d.Thousands == "" {
 		d.Decimal, d.Thousands = e.Decimal, e.Thousands
 	}

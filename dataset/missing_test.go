@@ -111,7 +111,7 @@ func TestNAValues(t *testing.T) {
 		if err := json.Unmarshal(b, &decoded); err != nil {
 			t.Fatal(err)
 		}
-		if reread, err := (dataset.File{Path: path, Dialect: decoded.Reading(dataset.Dialect{})}).Read(); err != nil {
+		if reread, err := (dataset.File{Path: path, Dialect: decoded.TrainingDialect(dataset.Dialect{})}).Read(); err != nil {
 			t.Error(err)
 		} else if x := features(t, &decoded, reread); !mat.Equal(x, want) {
 			t.Errorf("%q, with the list of the model:\n%v", c.list, mat.Formatted(x))
@@ -131,7 +131,7 @@ func TestNAValuesOfOldModels(t *testing.T) {
 	if err := os.WriteFile(path, []byte("a,b\n?,NA\nNull,red\n1,\n2,nan\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := dataset.File{Path: path, Dialect: e.Reading(dataset.Dialect{})}
+	f := dataset.File{Path: path, Dialect: e.TrainingDialect(dataset.Dialect{})}
 	table, err := f.Read()
 	if err != nil {
 		t.Fatal(err)

@@ -77,7 +77,7 @@ func TestSpellingsOfOneMeaning(t *testing.T) {
 			if err := json.Unmarshal(b, &decoded); err != nil || decoded.Check() != nil {
 				t.Fatal(err, decoded.Check())
 			}
-			reread, err := dataset.File{Path: c.f.Path, Dialect: decoded.Reading(dataset.Dialect{})}.Read()
+			reread, err := dataset.File{Path: c.f.Path, Dialect: decoded.TrainingDialect(dataset.Dialect{})}.Read()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -292,7 +292,7 @@ func TestDecimalCommaIsDetected(t *testing.T) {
 	_, err = table.Numbers("x")
 	wantError(t, err, f.Path+`:2: column "x": "0,5" is a number in another spelling: give the decimal mark ',' to read 0.5`)
 	e := learn(t, table, dataset.Rules{Targets: []string{"y"}, Categorical: []string{"x"}})
-	if e.Decimal != "." || e.Reading(dataset.Dialect{}).Decimal != "." {
+	if e.Decimal != "." || e.TrainingDialect(dataset.Dialect{}).Decimal != "." {
 		t.Errorf("the encoder has the mark %q", e.Decimal)
 	}
 }

@@ -194,8 +194,8 @@ func (m CSR[T]) Transposed() CSR[T] {
 	return t
 }
 
-// Single returns a copy of m with elements in float32; the copy shares Indices.
-func (m CSR[T]) Single() CSR[float32] {
+// Float32 returns a copy of m with elements in float32; the copy shares Indices.
+func (m CSR[T]) Float32() CSR[float32] {
 	x := CSR[float32]{Rows: m.Rows, Cols: m.Cols, Indptr: make([]int, len(m.Indptr)), Data: make([]float32, m.NNZ())}
 	if m.Rows == 0 {
 		return x

@@ -212,8 +212,8 @@ func ExampleCSR() {
 	// host: csr: row 1: column 2 comes after column 4; columns must increase
 }
 
-// TestCSRTakeRowsAndSingle checks Single, and TakeRows with repeated rows in another order.
-func TestCSRTakeRowsAndSingle(t *testing.T) {
+// TestCSRTakeRowsAndFloat32 checks Float32, and TakeRows with repeated rows in another order.
+func TestCSRTakeRowsAndFloat32(t *testing.T) {
 	x := host.CSR[float64]{Rows: 4, Cols: 3, Indptr: []int{0, 1, 1, 3, 5}, Indices: []int32{2, 0, 1, 1, 2}, Data: []float64{7, 1, 0.1, 3, 4}}
 	rowRange := x.SliceRows(1, 4)
 	selected := rowRange.TakeRows([]int{2, 0, 1, 2})
@@ -222,10 +222,10 @@ func TestCSRTakeRowsAndSingle(t *testing.T) {
 		t.Errorf("TakeRows: %v, want %v", selected, want)
 	}
 	want32 := host.CSR[float32]{Rows: 3, Cols: 3, Indptr: []int{0, 0, 2, 4}, Indices: []int32{0, 1, 1, 2}, Data: []float32{1, 0.1, 3, 4}}
-	if got := rowRange.Single(); !reflect.DeepEqual(got, want32) {
-		t.Errorf("Single: %v, want %v", got, want32)
+	if got := rowRange.Float32(); !reflect.DeepEqual(got, want32) {
+		t.Errorf("Float32: %v, want %v", got, want32)
 	}
-	if got := (host.CSR[float64]{Indptr: []int{0}}).Single(); got.Rows != 0 || got.Check() != nil {
-		t.Errorf("Single of no rows: %v, %v", got, got.Check())
+	if got := (host.CSR[float64]{Indptr: []int{0}}).Float32(); got.Rows != 0 || got.Check() != nil {
+		t.Errorf("Float32 of no rows: %v, %v", got, got.Check())
 	}
 }

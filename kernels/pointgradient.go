@@ -157,11 +157,11 @@ func (s Stat) PointGradient(x []float64) ([]float64, error) {
 	return dx, nil
 }
 
-// Corner reports whether k(x, z) has no derivative with respect to x for one of the points z. The exponential
-// kernel has none at z = x; a kernel of ‖x−z‖₁ has none where a feature of z equals that of x; chi2 has none where
-// a feature of both is 0; a normalized kernel has none if k(x, x) is 0. EvalGrad uses a subgradient there. Corner
-// disregards features p with ignored[p]; ignored may be nil.
-func Corner(k Kernel, x []float64, points iter.Seq[[]float64], ignored []bool) bool {
+// Nondifferentiable reports whether k(x, z) has no derivative with respect to x for one of the points z. The
+// exponential kernel has none at z = x; a kernel of ‖x−z‖₁ has none where a feature of z equals that of x; chi2 has
+// none where a feature of both is 0; a normalized kernel has none if k(x, x) is 0. EvalGrad uses a subgradient there.
+// Features p with ignored[p] are disregarded; ignored may be nil.
+func Nondifferentiable(k Kernel, x []float64, points iter.Seq[[]float64], ignored []bool) bool {
 	for _, s := range Compile(k).Stats {
 		switch {
 		case s.Kind == RootX:

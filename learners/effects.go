@@ -51,7 +51,7 @@ const maxCovariances = 2e10
 // MarginalEffects returns the derivatives of f with respect to the d features at the n rows of x. The outputs of a
 // classifier are its decision values. f must be xW + b or a sum of kernel functions. The error wraps ErrNoDerivative
 // for models that count votes or neighbors, and if the kernel has no derivative at a row with respect to a feature that
-// is not in p.Binary: see kernels.Corner.
+// is not in p.Binary: see kernels.Nondifferentiable.
 //
 // The m training samples x_l have the weights v_l, V = diag(v) and the kernel matrix K. f is a weighted sum of
 // functions, such as k(·, x_l) for each x_l. The vector g_p holds the averages of their derivatives with respect to
@@ -200,7 +200,7 @@ func (a averages) checkCorners(ctx context.Context, l adjoint.GramLoss) error {
 	}
 	run.Parallel(l.X.Rows, func(from, to int) {
 		for i := from; i < to && ctx.Err() == nil && (i == from || !corners[i-1]); i++ {
-			corners[i] = kernels.Corner(l.Kernel, l.X.Row(i), func(yield func([]float64) bool) {
+			corners[i] = kernels.Nondifferentiable(l.Kernel, l.X.Row(i), func(yield func([]float64) bool) {
 				for j := 0; j < l.Z.Rows && yield(l.Z.Row(j)); j++ {
 				}
 			}, ignored)

@@ -168,7 +168,7 @@ func operatorOf[T backend.Float](w *work, b backend.Backend[T], o Operator, x ba
 func (w *work) placeX32() (backend.Matrix[float32], error) {
 	s := w.s
 	if s.Sparse != nil {
-		x, err := backend.PlaceSparse(w.B32, s.positivePoints().Sparse.Single())
+		x, err := backend.PlaceSparse(w.B32, s.positivePoints().Sparse.Float32())
 		if err == nil {
 			w.Mem.Keep(x)
 		}

@@ -139,7 +139,7 @@ func (a *app) file(name string) dataset.File {
 	d := a.input.dialect
 	d.NoDefaultNA = !a.input.defaultNA
 	if a.input.ofModel != nil {
-		d = a.input.ofModel.Reading(d)
+		d = a.input.ofModel.TrainingDialect(d)
 	}
 	return dataset.File{Path: name, Stdin: a.stdin, Dialect: d, Arrays: a.input.arrays, Labels: a.input.labels, Keep: a.input.keep, Memory: a.memoryLimit()}
 }

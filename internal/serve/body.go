@@ -130,7 +130,7 @@ func rowsOf(f *form, body []byte, e *dataset.Encoder, columns []string) (t *data
 		if bytes.HasPrefix(body, []byte{0x1f, 0x8b}) || bytes.HasPrefix(body, []byte{0x28, 0xb5, 0x2f, 0xfd}) {
 			return nil, failf(http.StatusUnsupportedMediaType, "the body is compressed: send it uncompressed")
 		}
-		t, err = dataset.File{Path: "-", Stdin: bytes.NewReader(body), Dialect: e.Reading(dataset.Dialect{})}.ReadCSV()
+		t, err = dataset.File{Path: "-", Stdin: bytes.NewReader(body), Dialect: e.TrainingDialect(dataset.Dialect{})}.ReadCSV()
 	case lines:
 		if body, err = joinLines(body); err != nil {
 			return nil, err
