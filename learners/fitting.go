@@ -220,7 +220,7 @@ func adviceNames(parameters []Parameter) func(parameter string) string {
 		name, value, _ := strings.Cut(name, "=")
 		return slices.ContainsFunc(parameters, func(p Parameter) bool {
 			return p.Name == name && p.When.met(values) && (value == "" || slices.Contains(p.Choices, value)) &&
-				// Without a value or an automatic default, p is omitted if another parameter has an effect only without p.
+				// A parameter without a value and without an automatic default has no effect if it excludes another one.
 				(values.has(name) || p.autoDefault || !slices.ContainsFunc(parameters, func(q Parameter) bool { return q.When != nil && len(q.When.Values) == 0 && q.When.Parameter == name }))
 		})
 	}

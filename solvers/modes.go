@@ -850,9 +850,9 @@ func (c modesChoice) lowModes(omega float64, scale []float64) []lowMode {
 	return list
 }
 
-// newLowModes factors the block of I + ΦᴴΛ⁻¹Φ for the modes of low frequency. scale is the diagonal of D. entries holds
-// Σ_j exp(−2πi k·u_j)/Λ_jj for each mode k with |k_a| ≤ double[a], where u_j is sample j in units of the periods. Each
-// mode k ≠ 0 has two unknowns: the coefficients of √2D cos 2πk·u and of −√2D sin 2πk·u.
+// newLowModes factors the block of the normal equations for the modes of low frequency. scale holds the factor of each
+// mode. entries are the Fourier sums of the inverse error variances of the samples, for sums and differences of two
+// such modes. Each mode has two unknowns, for its cosine and its sine, and the constant has one.
 func (m *modal) newLowModes(entries []complex128, double nufft.Axes, scale []float64) (*lowModes, error) {
 	w := m.w
 	p := &lowModes{m: m, list: m.c.lowModes(m.c.cutoff, scale)}

@@ -210,8 +210,7 @@ func (m *kernelLogit) step(eta float64) (reached, moved bool, err error) {
 		if err != nil {
 			return false, false, err
 		}
-		// Adding r/λ to the step removes the component of r in the null space of K, which the metric does not
-		// measure. The residual is then −WKr/λ.
+		// Adding r/λ to the step d changes the residual r by −(WK + λI)r/λ, so that −WKr/λ remains.
 		bent := m.curved(h, kr, make([]float64, c))
 		left := numeric.Norm2(h.Data) / m.lambda
 		if m.intercept {

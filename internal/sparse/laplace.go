@@ -256,15 +256,14 @@ func (p *laplace) newton(root backend.Host[float64], gradient []float64) (step [
 	return step, logH, err
 }
 
-// statistics computes S, Q and Q2 of all functions at the mode. Φ_A has the columns of Φ for the functions of the
-// model, φ is the column for function j, and H = Φ_AᵀBΦ_A + A = LLᵀ is the Hessian for the functions of the model:
+// statistics computes S, Q and Q2 of all functions at the mode. W holds the weights of the samples, t the targets 0
+// and 1, y the probabilities, and B = W diag(y(1 − y)). Φ_A has the columns of Φ for the functions of the model, A
+// their parameters α on its diagonal, and H = Φ_AᵀBΦ_A + A = LLᵀ is their Hessian. φ is the column for function j:
 //
 //	S_j = φᵀBφ − ‖L⁻¹Φ_AᵀBφ‖²,  Q_j = φᵀW(t − y),  Q2_j = Q_j − φᵀg + (L⁻¹Φ_AᵀBφ)ᵀ(L⁻¹Φ_Aᵀg)
 //	g_i = w_i y_i(1 − y_i)(1 − 2y_i) φ_iᵀH⁻¹φ_i,  φ_i row i of Φ_A
 //
-// The formulas of Tipping and Faul must use Q·Q2 instead of Q², because B changes with the mode. Adding φ with the
-// parameter α changes the log odds by Q/(α + S)·(φ − Φ_AH⁻¹Φ_AᵀBφ). To first order, log|H| then changes by the
-// inner product of this vector with g.
+// Q·Q2 takes the place of Q² in the formulas of Tipping and Faul, because B changes with the mode.
 func (p *laplace) statistics() error {
 	n, m, k := p.phi.phi.Rows, p.phi.phi.Cols, len(p.active)
 	b, values, alpha := p.t.B, p.functions(p.active), make([]float64, k)

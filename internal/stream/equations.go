@@ -198,8 +198,8 @@ func (w *Equations) placePiece(first int, h backend.Host[float64]) (backend.Matr
 	return x, err
 }
 
-// markIndex returns the index of the backend's mark after the work on the stored samples from row `first` on. For
-// AllPieces no piece replaces another piece, and mark 0 precedes all work on the samples.
+// markIndex returns the index of the mark, 0 or 1, that the backend sets after its work on the stored samples from row
+// `first` on. If all samples are stored, uploads need not wait for such work, and mark 0 is never set.
 func (w *Equations) markIndex(first int) int {
 	if w.storedPieces == AllPieces && first < w.feed.data.N || first == 0 {
 		return 0
