@@ -56,7 +56,9 @@ const maxCovariances = 2e10
 // The m training samples x_l have the weights v_l, V = diag(v) and the kernel matrix K. f is a weighted sum of
 // functions, such as k(·, x_l) for each x_l. The vector g_p holds the averages of their derivatives with respect to
 // feature p: g_lp = Σ_i w_i ∂k(x_i, x_l)/∂x_ip / Σ_i w_i. For a feature of p.Binary a difference of k replaces the
-// derivative. The standard errors are
+// derivative. The matrix P maps the targets to the coefficients α. s is the scale of the process, and Φ and S are
+// those of the model's method Variance. The prior variance of the average is s²q_p with q_p = Σ_ij w_i w_j ∂²k(x_i,
+// x_j)/∂x_ip∂x_jp / (Σ_i w_i)². The standard errors are
 //
 //	KernelRidge               σ‖V^(−1/2) P g_p‖,  α = P y,  σ² = (1/m) Σ_l v_l (y_l − f(x_l))²
 //	GaussianProcess           s√(q_p − g_pᵀ(K + λV⁻¹)⁻¹g_p)
@@ -64,9 +66,7 @@ const maxCovariances = 2e10
 //	Ridge, FourierRidge       s√λ √(g_pᵀ(ΦᵀVΦ + λI)⁻¹g_p)
 //	BayesRidge, RVM           √(g_pᵀΣg_p), with the posterior covariance Σ of the coefficients
 //
-// with the scale s of the process, and Φ and S of the model's method Variance. The matrix P maps the targets to the
-// coefficients α. The prior variance of the average is s²q_p with q_p = Σ_ij w_i w_j ∂²k(x_i, x_j)/∂x_ip∂x_jp / (Σ_i
-// w_i)². Without weights and intercept, the errors of KernelRidge are those of Hainmueller and Hazlett (2014), Kernel
+// Without weights and intercept, the errors of KernelRidge are those of Hainmueller and Hazlett (2014), Kernel
 // regularized least squares, section 4.2; the error of a difference is multiplied by √2 as in their R package KRLS. The
 // other errors are posterior standard deviations (Rasmussen and Williams 2006, section 9.4).
 //

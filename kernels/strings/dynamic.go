@@ -133,7 +133,8 @@ func (d *dynamic) value(s []int32, stop pairwise.Stop) float64 {
 	return sum
 }
 
-// update adds the terms of row i to every R_l of dynamic. The argument first is R_0 = λ²/λ^(i−base).
+// update adds the terms of one character of s to the sums of every length. The character occurs at the given positions
+// of t, and first is the term of one character alone.
 func (d *dynamic) update(positions []int32, first float64) {
 	levels, n := d.length-1, len(d.t)
 	// Copy the values before this row changes them.
