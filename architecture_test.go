@@ -521,7 +521,7 @@ var shapeLimits = []struct {
 	measure string
 	limit   int
 }{
-	{"product lines", 124317},
+	{"product lines", 124316},
 	{"exported names", 520},
 	{"exported fields", 657},
 	{"exported functions of more than six parameters, without BLAS and LAPACK", 0},
