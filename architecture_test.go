@@ -38,7 +38,7 @@ var layers = []layer{
 	// Test suites call package required to select the cases of short tests.
 	{folder: "kernels/kerneltest", internal: []string{"kernels", "internal/required"}, external: []string{"gonum.org/v1/gonum"}},
 	// host defines the matrices that all packages exchange, and converts gonum's matrices.
-	{folder: "host", internal: []string{"internal/pages"}, external: []string{"gonum.org/v1/gonum/mat"}},
+	{folder: "host", external: []string{"gonum.org/v1/gonum/mat"}},
 	{folder: "kernels/objects", internal: []string{"kernels", "host"}},
 	{folder: "internal/pairwise", internal: []string{"kernels", "kernels/objects", "host", "internal/count"}},
 	{folder: "kernels/strings", internal: []string{"kernels", "kernels/objects", "host", "internal/elementary", "internal/pairwise"}},
@@ -92,7 +92,7 @@ var layers = []layer{
 	{folder: "learners/validate", internal: []string{"learners", "dataset", "solvers", "backend", "gonum", "internal/count", "internal/numeric", "internal/planned", "internal/pool", "internal/run", "internal/elementary"}, external: []string{"gonum.org/v1/gonum"}},
 	{folder: "learners/tuning", internal: []string{"learners", "learners/validate", "solvers", "backend", "kernels", "internal/attempt", "internal/count", "internal/evidence", "internal/fitreport", "internal/markov", "internal/message", "internal/numeric", "internal/pool", "internal/run", "internal/elementary"}, external: []string{"gonum.org/v1/gonum"}},
 	{folder: "internal/modelfile", internal: []string{"learners", "dataset", "backend", "kernels", "kernels/gram", "kernels/objects", "kernels/strings", "kernels/trees", "gonum", "internal/atomicfile", "internal/count", "internal/safetensors"}, external: []string{"gonum.org/v1/gonum"}},
-	{folder: "learners", internal: []string{"solvers", "internal/evidence", "internal/glm", "internal/lsq", "internal/markov", "internal/neighbors", "internal/online", "internal/sparse", "internal/svm", "internal/verified", "backend", "kernels", "dataset", "gonum", "internal/adjoint", "internal/attempt", "internal/count", "internal/message", "internal/numeric", "internal/run", "internal/spread", "internal/stream", "internal/elementary"}, external: []string{"gonum.org/v1/gonum"}},
+	{folder: "learners", internal: []string{"solvers", "internal/evidence", "internal/glm", "internal/lsq", "internal/markov", "internal/neighbors", "internal/online", "internal/sparse", "internal/svm", "internal/verified", "backend", "kernels", "dataset", "gonum", "internal/adjoint", "internal/attempt", "internal/count", "internal/message", "internal/numeric", "internal/pages", "internal/run", "internal/spread", "internal/stream", "internal/elementary"}, external: []string{"gonum.org/v1/gonum"}},
 	// The external package protowire encodes the protocol buffers of ONNX files.
 	{folder: "internal/onnx", internal: []string{"learners", "dataset", "backend", "kernels", "gonum", "internal/modelfile", "internal/svm"}, external: []string{"gonum.org/v1/gonum/mat", "google.golang.org/protobuf/encoding/protowire"}},
 	{folder: "internal/libsvm", internal: []string{"learners", "dataset", "backend", "kernels", "internal/elementary", "internal/modelfile", "internal/numeric", "internal/svm"}},

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/mercer-go/mercer/internal/pages"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -25,7 +24,7 @@ type Matrix[T Float] struct {
 
 // New returns a rows × cols matrix of zeros without padding.
 func New[T Float](rows, cols int) Matrix[T] {
-	return Matrix[T]{Rows: rows, Cols: cols, Stride: cols, Data: pages.Zeros[T](rows * cols)}
+	return Matrix[T]{Rows: rows, Cols: cols, Stride: cols, Data: make([]T, rows*cols)}
 }
 
 // Dims returns Rows and Cols.

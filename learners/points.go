@@ -10,6 +10,7 @@ import (
 	"github.com/mercer-go/mercer/gonum"
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/pages"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/solvers"
 )
@@ -67,7 +68,7 @@ func denseSamples(dev backend.Device, o Options, learner string, x mat.Matrix) (
 			Advice: "the learner makes a dense copy of the sparse samples: {use a learner that takes sparse samples|$memory}",
 		}
 	}
-	h := backend.NewHost[float64](s.Rows, s.Cols)
+	h := backend.Host[float64]{Rows: s.Rows, Cols: s.Cols, Stride: s.Cols, Data: pages.Zeros[float64](s.Rows * s.Cols)}
 	s.DenseTo(h)
 	return h, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/mercer-go/mercer/internal/count"
 	"github.com/mercer-go/mercer/internal/markov"
 	"github.com/mercer-go/mercer/internal/numeric"
+	"github.com/mercer-go/mercer/internal/pages"
 	"github.com/mercer-go/mercer/internal/run"
 	"github.com/mercer-go/mercer/kernels"
 	"gonum.org/v1/gonum/mat"
@@ -193,7 +194,7 @@ func acquireBuffer(size int) *copyBuffer {
 	lastBuffer.Pointer = weak.Pointer[copyBuffer]{}
 	lastBuffer.Unlock()
 	if b == nil || len(b.data) < size {
-		b = &copyBuffer{make([]float64, size)}
+		b = &copyBuffer{pages.Zeros[float64](size)}
 	}
 	return b
 }
