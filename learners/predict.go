@@ -177,7 +177,6 @@ func (p predictor) inBlocks(ctx context.Context, points numeric.Points, use func
 	return nil
 }
 
-// A copyBuffer holds dense copies of blocks of sparse points.
 type copyBuffer struct{ data []float64 }
 
 // lastBuffer refers to the copyBuffer that was released last, unless the garbage collector has freed it. A second

@@ -19,7 +19,7 @@ func TestRVC(t *testing.T) {
 		Learner: "rvc", Task: learners.Classification,
 		Fit:      fitter(learners.RVC{Kernel: kernels.Gaussian{Sigma: 2}, Tol: 1e-9}.Fit),
 		Unfitted: []learners.Model{&learners.RVCModel{}},
-		// An error of 3e-5 in α increases the evidence by a fraction of 1e-9.
+		// Near the maximum, relative errors of √1e-9 in α change the evidence by only about 1e-9.
 		Condition: 1e9,
 	})
 }
