@@ -17,10 +17,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// ScoreClassification returns the score of the predicted labels o.Values for the n×1 labels y. The decision
-// values, n×1 for two classes and n×K for more, and the n×K probabilities are in the order of the classes c; each
-// of these two matrices may be nil. The argument names is the list learners.Options.Classes, or nil: it has the
-// names of labels in y that c does not contain. Weights apply to all parts of the score except Confusion; nil weights are all 1.
+// ScoreClassification returns the score of the predicted labels o.Values for the n×1 labels y. The decision values, n×1
+// for two classes and n×K for more, and the n×K probabilities are in the order of the classes c; each of these two
+// matrices may be nil. The argument names is the list learners.Options.Classes, or nil: it has the names of labels in
+// y that c does not contain. Weights apply to all parts of the score except Confusion; nil weights are all 1.
 func ScoreClassification(c learners.Classes, names []string, y mat.Matrix, o Outcome, weights []float64) (s Score, err error) {
 	defer wrapError(&s, &err)
 	if y = nilIfEmpty(y); y == nil {
