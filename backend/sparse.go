@@ -11,7 +11,7 @@ import (
 // CSR is a sparse matrix in Go memory, in compressed sparse rows.
 type CSR[T Float] = host.CSR[T]
 
-// SparseBackend is a Backend that also has sparse matrices. A type assertion tells whether a Backend is one.
+// SparseBackend is a Backend that also has sparse matrices. A type assertion shows whether a Backend implements it.
 // The Backend that the method With of a SparseBackend returns is a SparseBackend, too. PlaceSparse accepts any Backend.
 //
 // Gram and GramMul accept X and Z if both are sparse. GramPacked accepts a sparse X. Gemm accepts a sparse A if B and C

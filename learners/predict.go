@@ -186,7 +186,7 @@ var lastBuffer struct {
 	weak.Pointer[copyBuffer]
 }
 
-// acquireBuffer returns a buffer of at least size elements for the use of the caller alone.
+// acquireBuffer returns a buffer for the caller alone. It has at least size elements, which may have any values.
 func acquireBuffer(size int) *copyBuffer {
 	lastBuffer.Lock()
 	b := lastBuffer.Value()

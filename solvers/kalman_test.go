@@ -142,9 +142,9 @@ func TestKalmanMatchesStored(t *testing.T) {
 	}
 }
 
-// compareFits compares the fitted values that a Kalman filter computes for p with those that a Cholesky factor computes
-// for wide. A residual r of at most 3e-12‖y‖ changes the fitted values y − λW⁻¹α by at most √(max w/min w)‖r‖ ≤ 3‖r‖,
-// and by 9‖r‖ with an intercept.
+// compareFits compares two solutions of the same problem: by a Kalman filter for p, and by a Cholesky factor for wide.
+// A residual r of at most 3e-12‖y‖ changes the fitted values y − λW⁻¹α by at most √(max w/min w)‖r‖ ≤ 3‖r‖, and by 9‖r‖
+// with an intercept.
 func compareFits(t *testing.T, dev backend.Device, p, wide solvers.Problem) {
 	t.Helper()
 	const tol = 3e-12
